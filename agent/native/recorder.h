@@ -1,0 +1,51 @@
+/* The recorder's contract with the agent (agent/frida) and the session's ptrace code.
+ *
+ * The recorder is a freestanding C11 library that Frida's agent loads into the target once. It stays mapped for the target's
+ * life; the agent leaves right after each change. No function here is called per traced call: those are the asm entry points.
+ *
+ * A thunk, laid out by the agent in memory from strobe_slab(), 16-byte aligned:
+ *     push  [rip+hook]        ; struct strobe_hook *
+ *     call  [rip+enter]       ; strobe_enter_gpr, strobe_enter_xmm or one of the strobe_*_thunk entry points
+ *     lea   rsp, [rsp+8]
+ *     <the function's first instructions, relocated>
+ *     jmp   function + n
+ * The function's first 5 bytes become `jmp thunk`. A relocated `call` is written as push of the original return address and jmp,
+ * so no return address ever points into a slab.
+ */
+#ifndef STROBE_RECORDER_H
+#define STROBE_RECORDER_H
+#include <stdint.h>
+#include "layout.gen.h"
+
+/* Maps the pool and finds what the running libc keeps where. 0, or -errno. Idempotent for the same path. */
+int strobe_init(const char *pool_path);
+
+/* Reserves `bytes` of read+execute memory within ±1.9 GiB of `near_address`; 0 when there is no room. Contents are written through
+ * /proc/pid/mem by the session. Never unmapped. */
+uint64_t strobe_slab(uint64_t near_address, uint64_t bytes);
+
+/* Registers a hook; returns the address of its struct strobe_hook (lives as long as the target), or 0. `plan` is an array of
+ * 8-byte strobe_plan_op: the enter list, END, the exit list, END. Needs no stop. */
+uint64_t strobe_hook_new(uint32_t hook_id, uint64_t function, const void *plan, uint32_t plan_bytes);
+
+/* 1 when the plan reads xmm registers, so that the thunk must call strobe_enter_xmm. */
+int strobe_plan_needs_xmm(const void *plan, uint32_t plan_bytes);
+
+/* Fills `names_and_places` consumers need: how many internal hooks (unwinder, write, sigaction …) exist, and for index i the symbol
+ * to patch, and which entry point its thunk calls. Internal hooks have no id in the hook table. */
+struct strobe_internal { const char *symbol; const void *entry; uint32_t in_every_module; uint32_t reserved; };
+extern const struct strobe_internal strobe_internals[];
+extern const uint32_t strobe_internals_count;
+
+/* Installs the crash handlers and an alternate signal stack for the calling thread. Called by the session on a stopped thread (remote
+ * call through ptrace) after the agent has left, because Frida's own exception handler would otherwise be put back over it. Uses raw
+ * system calls only; needs 512 bytes of stack. 0, or -errno. Idempotent. */
+int strobe_arm(void);
+
+/* asm entry points for thunks */
+extern char strobe_enter_gpr[], strobe_enter_xmm[];
+
+/* Fallback (Interceptor + CModule) uses the same writer from C. regs: rdi rsi rdx rcx r8 r9 rax, then xmm0–7 low halves. */
+uint64_t strobe_record_enter(uint64_t hook, const uint64_t regs[15], const uint64_t *stack);
+void strobe_record_exit(uint64_t hook, uint64_t span, const uint64_t regs[15]);
+#endif

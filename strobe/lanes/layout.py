@@ -1,0 +1,199 @@
+"""The pool: shared memory in which a target's threads write records. The one place that states its layout.
+
+`python -m strobe.lanes.generate` writes the same facts to `agent/native/layout.gen.h`, `agent/frida/layout.gen.ts` and
+`schemas/record-layout.json`; CI fails when one of those is stale. All numbers are little-endian.
+
+    pool file
+    ├── header        4096 bytes            POOL
+    ├── hook table    hook_capacity × 32    HOOK     (written by session: flags; by writers: calls, dropped)
+    ├── crash pages   crash_count × 128 KiB CRASH
+    └── chunks        chunk_count × 256 KiB CHUNK = header 128 + map (1 byte a slot) + slots × 32
+
+A *lane* is the chain of chunks that one thread claimed. A thread claims a free chunk by compare-and-swap on `state`, fills it
+front to back and claims the next. A chunk has one writer for the whole time it is owned, so a reservation is one unlocked `xadd`
+on `written` (atomic against the thread's own signal handlers). An entry takes 1–255 consecutive 32-byte slots and never spans
+chunks. It is published by its byte in `map`: the number of its slots, stored last, at the index of its first slot. Map bytes of
+the further slots stay 0. The whole map is cleared when the chunk is claimed. So a reader finds the entries of a chunk with one
+`flatnonzero`, and the published prefix ends at the first gap.
+
+A chunk is closed (state 2) by its owner when it claimed the next one, or by the session once the owner is dead. The session sets
+it free only after the store has committed all of it.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, NamedTuple
+
+LAYOUT_VERSION: Final = 1
+POOL_MAGIC: Final = 0x4C4F4F5042525453  # "STRBPOOL"
+HEADER_BYTES: Final = 4096
+HOOK_BYTES: Final = 32
+HOOK_CAPACITY: Final = 65536
+CRASH_BYTES: Final = 131072
+CRASH_COUNT: Final = 8
+CHUNK_BYTES: Final = 262144
+CHUNK_HEADER_BYTES: Final = 128
+CHUNK_SLOTS: Final = 7936  # 128 + 7936 + pad to 8192, then 7936 × 32
+CHUNK_MAP_OFFSET: Final = 128
+CHUNK_SLOTS_OFFSET: Final = 8192
+SLOT_BYTES: Final = 32
+PAYLOAD_BYTES_MAX: Final = 254 * SLOT_BYTES
+SPAN_THREAD_SHIFT: Final = 40  # span id = thread index << 40 | count within the thread
+HOOKS_OFFSET: Final = HEADER_BYTES
+CRASH_OFFSET: Final = HOOKS_OFFSET + HOOK_CAPACITY * HOOK_BYTES
+CHUNKS_OFFSET: Final = CRASH_OFFSET + CRASH_COUNT * CRASH_BYTES
+
+
+class Field(NamedTuple):
+    """One member of a record: its name, byte offset, C type (`u8`…`u64`, `i32`) and, for arrays, how many."""
+
+    name: str
+    offset: int
+    type: str
+    count: int = 1
+
+
+POOL: Final = (
+    Field("magic", 0, "u64"),
+    Field("version", 8, "u32"),
+    Field("clock", 12, "u32"),  # Clock
+    Field("chunk_bytes", 16, "u32"),
+    Field("chunk_count", 20, "u32"),
+    Field("hooks_offset", 24, "u64"),
+    Field("hook_capacity", 32, "u32"),
+    Field("crash_count", 36, "u32"),
+    Field("crash_offset", 40, "u64"),
+    Field("chunks_offset", 48, "u64"),
+    Field("pool_bytes", 56, "u64"),
+    Field("recording", 64, "u32"),  # 0: every writer returns at once
+    Field("reserve_chunks", 68, "u32"),  # the last free chunks, which trace records may not claim
+    Field("chunks_free", 72, "i32"),  # kept by writers and session with atomic adds
+    Field("threads", 76, "u32"),  # thread indexes given out; the first is 1
+    Field("claim_hint", 80, "u32"),
+    Field("crash_next", 84, "u32"),
+    Field("dropped_by_kind", 88, "u64", 16),
+    Field("stream_dev", 256, "u64", 2),  # st_dev and st_ino of the target's stdout and stderr: only writes to those are marked
+    Field("stream_ino", 272, "u64", 2),
+)
+
+HOOK: Final = (
+    Field("calls", 0, "u64"),  # counted only while sampled
+    Field("dropped", 8, "u64"),  # records (enter or exit) that found no room
+    Field("flags", 16, "u32"),  # HookFlag
+    Field("sample_period", 20, "u32"),
+    Field("unmatched", 24, "u64"),  # enters recorded without an exit to come (shadow stack full)
+)
+
+CRASH: Final = (
+    Field("state", 0, "u32"),  # 0 free, 1 being written, 2 complete
+    Field("signo", 4, "i32"),
+    Field("code", 8, "i32"),
+    Field("pid", 12, "u32"),
+    Field("tid", 16, "u32"),
+    Field("maps_bytes", 20, "u32"),
+    Field("address", 24, "u64"),  # si_addr
+    Field("ts", 32, "u64"),
+    Field("stack_base", 40, "u64"),  # address of the first stack byte saved: rsp - 256
+    Field("stack_bytes", 48, "u32"),
+    Field("sender_pid", 52, "u32"),  # si_pid when code <= 0
+    Field("span", 56, "u64"),  # innermost traced call
+    Field("regs", 64, "u64", 23),  # gregset_t order of <sys/ucontext.h>
+    Field("comm", 256, "u8", 16),
+)
+CRASH_STACK_OFFSET: Final = 4096
+CRASH_STACK_BYTES: Final = 61440
+CRASH_MAPS_OFFSET: Final = 65536
+CRASH_MAPS_BYTES: Final = 65536
+
+CHUNK: Final = (
+    Field("state", 0, "u32"),  # ChunkState
+    Field("serial", 4, "u32"),  # counts the claims of this chunk; never 0 while owned
+    Field("pid", 8, "u32"),
+    Field("tid", 12, "u32"),
+    Field("thread", 16, "u32"),  # thread index, unique in the pool
+    Field("order", 20, "u32"),  # this chunk's place in its thread's chain
+    Field("written", 24, "u32"),  # slots reserved; may exceed CHUNK_SLOTS by a refused reservation: clamp
+    Field("read", 28, "u32"),  # slots the store has committed
+    Field("comm", 32, "u8", 16),
+)
+
+ENTRY: Final = (
+    Field("ts", 0, "u64"),
+    Field("span", 8, "u64"),
+    Field("hook", 16, "u32"),  # OUTPUT_MARK: 1 stdout, 2 stderr
+    Field("kind", 20, "u8"),
+    Field("flags", 21, "u8"),
+    Field("slots", 22, "u8"),  # this one included
+    Field("reserved", 23, "u8"),
+    Field("word", 24, "u64"),  # ENTER: parent span; EXIT: rax, or xmm0 by the plan; OUTPUT_MARK: bytes written
+)
+
+
+class Clock(enum.IntEnum):
+    """What `ts` counts."""
+
+    MONOTONIC = 0  # ns of CLOCK_MONOTONIC
+    TSC = 1  # time-stamp counter, only with constant_tsc, nonstop_tsc and clocksource tsc
+
+
+class ChunkState(enum.IntEnum):
+    FREE = 0
+    OWNED = 1
+    CLOSED = 2
+
+
+class Kind(enum.IntEnum):
+    """What a record says."""
+
+    ENTER = 1
+    EXIT = 2
+    UNWIND = 3  # the call ended without returning: exception, longjmp, abandoned coroutine
+    YIELD = 4
+    RESUME = 5
+    OUTPUT_MARK = 6
+    LOG = 7
+    WATCH = 8
+    EXCEPTION = 9
+    THREAD_NAME = 10
+    PAD = 11
+
+
+class EntryFlag(enum.IntFlag):
+    SAMPLED = 1
+    TRUNCATED = 2  # payload cut at a limit
+    TAIL_CALL = 4  # entered by a jump from another traced function
+    NO_EXIT = 8  # no exit record will follow
+
+
+class HookFlag(enum.IntFlag):
+    ENABLED = 1
+    WANT_EXIT = 2
+    SAMPLED = 4
+
+
+class PlanOp(enum.IntEnum):
+    """A step of a capture plan: {op u8, arg u8, size u8, dst u8, imm i32}. `dst` is an offset in the entry's payload."""
+
+    END = 0  # ends the enter list, and the exit list after it
+    GPR = 1  # `size` low bytes of integer register arg: 0–5 rdi rsi rdx rcx r8 r9, 6 rax, 7 rdx (6, 7 on exit)
+    XMM = 2  # `size` (4 or 8) low bytes of xmm[arg]
+    STACK = 3  # `size` bytes at entry rsp + 8 + imm
+    CSTR = 4  # pointer in GPR arg: STRING descriptor at dst, at most imm bytes appended to the payload's tail
+    STACK_CSTR = 5  # the same for a pointer at entry rsp + 8 + (imm >> 12), at most imm & 4095 bytes
+    WORD_XMM = 6  # exit only: `word` is xmm0 instead of rax
+
+
+PLAN_OP_BYTES: Final = 8
+STRING: Final = (  # the 8-byte descriptor of a captured string
+    Field("offset", 0, "u16"),  # from the start of the payload
+    Field("length", 2, "u16"),
+    Field("state", 4, "u8"),  # StringState
+)
+
+
+class StringState(enum.IntEnum):
+    OK = 0
+    NULL = 1
+    UNREADABLE = 2
+    TRUNCATED = 3

@@ -1,0 +1,117 @@
+"""What a session answers. Its actor name is `session:<session id>`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from strobe.model.probe import Refused
+from strobe.model.session import Capabilities
+from strobe.protocol.base import Ask, Done, Reply
+
+
+class StdinOpen(Reply):
+    open: Literal[True]
+
+
+class LaunchReply(Reply):
+    pid: int
+    capabilities: Capabilities
+    pending_patterns_applied: int | None = None
+    next_steps: list[str]
+    warnings: list[str] = []
+
+
+class Launch(Ask):
+    """Starts the target. Answered once it runs (or has already ended). Errors: PROCESS_EXITED, VALIDATION_ERROR, FRIDA_ATTACH_FAILED."""
+
+    TYPE: ClassVar = "session.launch"
+    REPLY: ClassVar[type[Reply]] = LaunchReply
+    session_id: str
+    command: str  # absolute path
+    args: list[str]
+    cwd: str
+    project_root: str
+    env: dict[str, str]  # whole environment of the target
+    stdin: str | StdinOpen | None
+    pty: bool
+    symbols_path: str | None
+    pool_chunks: int | None = None
+    patterns: list[str]  # pending ones
+    serialization_depth: int = 3
+
+
+class TraceReply(Reply):
+    mode: Literal["runtime"]
+    active_patterns: list[str]
+    hooked_functions: int
+    typed_functions: int
+    matched_functions: int | None
+    active_watches: list[dict[str, Any]]
+    warnings: list[str]
+    refused: list[Refused]
+    event_limit: int
+    sampling: list[dict[str, Any]] | None = None
+    status: str
+
+
+class Trace(Ask):
+    """One difference to the set of patterns. With neither add nor remove: the present state."""
+
+    TYPE: ClassVar = "session.trace"
+    REPLY: ClassVar[type[Reply]] = TraceReply
+    add: list[str]
+    remove: list[str]
+    serialization_depth: int | None = None
+    project_root: str | None = None
+    event_limit: int
+
+
+class StatusReply(Reply):
+    """Live state; camelCase fields as debug_session status returns them."""
+
+    status: str
+    pid: int | None
+    exit_code: int | None
+    signal: int | None
+    patterns: list[str]
+    hooked_functions: int
+    output_bytes: dict[str, int]
+    losses: dict[str, int]
+    capabilities: Capabilities
+    crash: dict[str, Any] | None = None
+
+
+class SessionStatus(Ask):
+    TYPE: ClassVar = "session.status"
+    REPLY: ClassVar[type[Reply]] = StatusReply
+
+
+class Flush(Ask):
+    """Answered when everything recorded and printed before is committed by the store."""
+
+    TYPE: ClassVar = "session.flush"
+    REPLY: ClassVar[type[Reply]] = Done
+
+
+class StopReply(Reply):
+    status: str
+    exit_code: int | None
+    signal: int | None
+    target_alive: bool
+
+
+class Stop(Ask):
+    """Detach cleanly (bytes restored), or kill the tree; drain; wait for the last acknowledgement."""
+
+    TYPE: ClassVar = "session.stop"
+    REPLY: ClassVar[type[Reply]] = StopReply
+    kill: bool
+
+
+class Input(Ask):
+    """Bytes for a stdin that was opened with {"open": true}; `close` sends EOF after them."""
+
+    TYPE: ClassVar = "session.input"
+    REPLY: ClassVar[type[Reply]] = Done
+    data: bytes
+    close: bool = False

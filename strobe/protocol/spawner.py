@@ -1,0 +1,66 @@
+"""What a spawner answers. It injects the recorder and prepares code; the session writes that code and owns ptrace."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from strobe.model.base import Noun
+from strobe.model.probe import Refused
+from strobe.protocol.base import Ask, Done, Reply
+
+
+class Write(Noun):
+    """Bytes to put at an address of the target. `expected` is what is there now (for patches, also what to restore)."""
+
+    address: int
+    data: bytes
+    expected: bytes | None = None
+
+
+class Patch(Noun):
+    """The 5-byte jump (or other window) at a function's first bytes. No thread may be inside (address, address+len) when written."""
+
+    hook: int  # hook id; 0: the recorder's own (unwinder, write, sigaction)
+    address: int
+    data: bytes
+    original: bytes
+
+
+class HookSpec(Noun):
+    id: int
+    address: int
+    size: int
+    function: str
+    module: str
+    plan: bytes
+
+
+class PrepareReply(Reply):
+    """`writes` go in first (fresh memory, nobody runs it), then `patches` under stop-the-world."""
+
+    writes: list[Write]
+    patches: list[Patch]
+    refused: list[Refused]
+    refused_ids: list[int]
+    recorder: str  # "native", "fallback" (Interceptor + CModule: already installed, no patches), "none"
+    arm_address: int | None  # strobe_arm in the target
+    detail: str | None = None
+
+
+class Prepare(Ask):
+    """Attach, load the recorder once, prepare thunks for `hooks`, leave. `held`: the target is stopped at its first instruction and is
+    left held at its entry point: the session continues it. Errors: FRIDA_ATTACH_FAILED, PROCESS_EXITED."""
+
+    TYPE: ClassVar = "spawner.prepare"
+    REPLY: ClassVar[type[Reply]] = PrepareReply
+    pid: int
+    held: bool
+    pool_path: str
+    hooks: list[HookSpec]
+
+
+class Warm(Ask):
+    """Imports and starts what the first Prepare needs (Frida's helper), before there is a target."""
+
+    TYPE: ClassVar = "spawner.warm"
+    REPLY: ClassVar[type[Reply]] = Done

@@ -1,0 +1,152 @@
+"""What the store answers, and the kinds of batch it takes on the data stream.
+
+A batch is header (msgpack) + raw frames. Common header: {session, epoch, seq, kind, resume}. Times in batches are raw; `clock` turns
+them into ns. Kinds:
+  records   {slices: [{thread, pid, tid, comm, slots}], clock: [tsc0, mono0, tsc1, mono1] or null}; frames: map bytes, slot bytes
+  output    {segments: [{stream, offset, bytes, tsNs, approximate, span}]}; frame: the bytes. tsNs is CLOCK_MONOTONIC
+  hooks     {hooks: [model.probe.Hook as dict]}, before the first record that uses them
+  losses    {hooks: {id: dropped records}, kinds: {kind: n}, cause}: to be added to what was lost before
+  event     {events: [{type: crash|pause|…, tsNs, pid, tid, text, data}]}
+  session   {fields of SessionRecord that changed}
+  settled   {tsNs}: everything up to this CLOCK_MONOTONIC time has been sent
+  end       {}: last batch of the session
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from strobe.model.query import Query
+from strobe.model.session import SessionRecord
+from strobe.protocol.base import Ask, Done, Message, Reply
+
+
+class CreateSessionReply(Reply):
+    session_id: str
+
+
+class CreateSession(Ask):
+    """Allots the id and refuses a second live session of one client and binary (SESSION_EXISTS), in one transaction."""
+
+    TYPE: ClassVar = "store.create_session"
+    REPLY: ClassVar[type[Reply]] = CreateSessionReply
+    client_id: str
+    binary_path: str
+    command: list[str]
+    cwd: str
+    project_root: str
+    started_at: int
+    started_monotonic_ns: int
+    events_max: int = 2_000_000
+
+
+class SessionsReply(Reply):
+    sessions: list[SessionRecord]
+
+
+class ListSessions(Ask):
+    TYPE: ClassVar = "store.list_sessions"
+    REPLY: ClassVar[type[Reply]] = SessionsReply
+    session_id: str | None = None  # one; SESSION_NOT_FOUND if there is none
+    client_id: str | None = None
+
+
+class EndSession(Ask):
+    """After its last batch: stopped, and kept or deleted. Answers how many events it held."""
+
+    TYPE: ClassVar = "store.end_session"
+    session_id: str
+    state: str
+    retain: bool
+
+    class EndReply(Reply):
+        events_collected: int
+
+    REPLY: ClassVar[type[Reply]] = EndReply
+
+
+class DeleteSession(Ask):
+    TYPE: ClassVar = "store.delete_session"
+    REPLY: ClassVar[type[Reply]] = Done
+    session_id: str
+
+
+class QueryReply(Reply):
+    events: list[dict[str, Any]]  # wire fields of SPEC §4
+    total_count: int
+    has_more: bool
+    cursor: str | None
+    last_event_id: str | None
+    settled_until_ns: int
+    pids: list[int] | None
+    events_dropped: dict[str, int]  # exact count by cause
+    crash: dict[str, Any] | None
+    newest_ns: int
+
+
+class RunQuery(Ask):
+    TYPE: ClassVar = "store.query"
+    REPLY: ClassVar[type[Reply]] = QueryReply
+    session_id: str
+    query: Query
+
+
+class SqlReply(Reply):
+    columns: list[str]
+    types: list[str]
+    rows: list[list[Any]]
+    truncated: bool
+
+
+class RunSql(Ask):
+    """One SELECT over the documented views of one session (or of the catalog when session_id is None)."""
+
+    TYPE: ClassVar = "store.sql"
+    REPLY: ClassVar[type[Reply]] = SqlReply
+    session_id: str | None
+    sql: str
+    limit: int = 500
+    timeout_ms: int = 10_000
+
+
+class PendingReply(Reply):
+    patterns: list[str]
+
+
+class Pending(Ask):
+    """A client's pending patterns: one difference; `take` empties them. Answers the set as it was (take) or is now."""
+
+    TYPE: ClassVar = "store.pending"
+    REPLY: ClassVar[type[Reply]] = PendingReply
+    client_id: str
+    add: list[str] = []
+    remove: list[str] = []
+    take: bool = False
+
+
+class StoreStatusReply(Reply):
+    sessions: int
+    bytes: int
+    events: int
+    ingested_events: int
+    ingest_lag_ms: float
+    queries: int
+
+
+class StoreStatus(Ask):
+    TYPE: ClassVar = "store.status"
+    REPLY: ClassVar[type[Reply]] = StoreStatusReply
+
+
+class Drain(Ask):
+    """Checkpoint everything; last ask before shutdown."""
+
+    TYPE: ClassVar = "store.drain"
+    REPLY: ClassVar[type[Reply]] = Done
+
+
+class SessionChanged(Message):
+    """Notice by the store: a session's catalog row changed."""
+
+    TYPE: ClassVar = "notice.session_changed"
+    record: SessionRecord
