@@ -23,7 +23,8 @@ it free only after the store has committed all of it.
 from __future__ import annotations
 
 import enum
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 LAYOUT_VERSION: Final = 1
 POOL_MAGIC: Final = 0x4C4F4F5042525453  # "STRBPOOL"
@@ -45,7 +46,8 @@ CRASH_OFFSET: Final = HOOKS_OFFSET + HOOK_CAPACITY * HOOK_BYTES
 CHUNKS_OFFSET: Final = CRASH_OFFSET + CRASH_COUNT * CRASH_BYTES
 
 
-class Field(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Field:
     """One member of a record: its name, byte offset, C type (`u8`…`u64`, `i32`) and, for arrays, how many."""
 
     name: str
