@@ -1,0 +1,65 @@
+"""Sockets with the options every one of ours has: bounded queues, no linger, private file, peer's uid checked, nobody's path stolen."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import zmq
+
+from strobe.errors import Code, StrobeError
+from strobe.runtime.peer_check import ZAP_DOMAIN, check_peers
+
+HWM_CONTROL: Final = 1000
+MESSAGE_BYTES_MAX: Final = 256 << 20
+
+
+class EndpointLock:
+    """The flock beside an ipc path. A second `bind` steals the path silently (libzmq), so only its holder may bind."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.path = Path(endpoint.removeprefix("ipc://") + ".lock")
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._fd)
+            text = f"Another process serves {endpoint}."
+            raise StrobeError(Code.ACTOR_UNAVAILABLE, text, "Wait for it to end, or see `strobe-ctl actors`.", value=endpoint) from None
+
+    def release(self) -> None:
+        os.close(self._fd)
+
+
+def harden(socket: zmq.Socket[Any], *, hwm: int) -> None:
+    socket.setsockopt(zmq.LINGER, 0)
+    socket.setsockopt(zmq.SNDHWM, hwm)
+    socket.setsockopt(zmq.RCVHWM, hwm)
+    socket.setsockopt(zmq.MAXMSGSIZE, MESSAGE_BYTES_MAX)
+
+
+def bind_router(socket: zmq.Socket[Any], context: zmq.Context[Any], endpoint: str, *, hwm: int = HWM_CONTROL) -> EndpointLock:
+    """Binds a ROUTER under its flock: 0600 file, MANDATORY, HANDOVER, ZAP uid check."""
+    lock = EndpointLock(endpoint)
+    check_peers(context)
+    harden(socket, hwm=hwm)
+    socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+    socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
+    socket.setsockopt(zmq.ZAP_DOMAIN, ZAP_DOMAIN)
+    socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
+    before = os.umask(0o177)
+    try:
+        socket.bind(endpoint)
+    finally:
+        os.umask(before)
+    return lock
+
+
+def connect_dealer(socket: zmq.Socket[Any], endpoint: str, identity: str, *, hwm: int = HWM_CONTROL) -> None:
+    harden(socket, hwm=hwm)
+    socket.setsockopt(zmq.IDENTITY, identity.encode())
+    socket.setsockopt(zmq.RECONNECT_IVL, 20)
+    socket.setsockopt(zmq.RECONNECT_IVL_MAX, 500)
+    socket.connect(endpoint)
