@@ -4,13 +4,23 @@
  * life; the agent leaves right after each change. No function here is called per traced call: those are the asm entry points.
  *
  * A thunk, laid out by the agent in memory from strobe_slab(), 16-byte aligned:
- *     push  [rip+hook]        ; struct strobe_hook *
- *     call  [rip+enter]       ; strobe_enter_gpr, strobe_enter_xmm or one of the strobe_*_thunk entry points
- *     lea   rsp, [rsp+8]
+ *     push  [rip+hook]        ; struct strobe_hook * from strobe_hook_new(), or the address of strobe_internals[i]
+ *     push  [rip+body]        ; address of `body` below
+ *     jmp   [rip+enter]       ; strobe_enter_gpr, strobe_enter_xmm or strobe_internals[i].entry
+ *   body:
  *     <the function's first instructions, relocated>
  *     jmp   function + n
+ *     8-byte words: hook, body, enter
  * The function's first 5 bytes become `jmp thunk`. A relocated `call` is written as push of the original return address and jmp,
  * so no return address ever points into a slab.
+ *
+ * Why not `call [rip+enter]`: the entry point itself *calls* the body, so that the return address it leaves in the caller's slot is
+ * its own exit stub. Calls and returns stay paired in the processor's return predictor and in a CET shadow stack: an exit costs no
+ * mispredicted return.
+ *
+ * Never give an exit (HOOK_FLAG WANT_EXIT) to a function that returns twice or saves its return address for later: setjmp, _setjmp,
+ * sigsetjmp, __sigsetjmp, vfork, __vfork, getcontext; nor to one that looks at who called it: dlopen, dlmopen, dlsym, dlvsym,
+ * dlclose, __tls_get_addr; nor to an exported _Unwind_* function or longjmp.
  */
 #ifndef STROBE_RECORDER_H
 #define STROBE_RECORDER_H
@@ -31,8 +41,9 @@ uint64_t strobe_hook_new(uint32_t hook_id, uint64_t function, const void *plan, 
 /* 1 when the plan reads xmm registers, so that the thunk must call strobe_enter_xmm. */
 int strobe_plan_needs_xmm(const void *plan, uint32_t plan_bytes);
 
-/* Fills `names_and_places` consumers need: how many internal hooks (unwinder, write, sigaction …) exist, and for index i the symbol
- * to patch, and which entry point its thunk calls. Internal hooks have no id in the hook table. */
+/* What the recorder itself needs to see. For each: the symbol to patch (in every module that defines it, local symbols included, or
+ * in libc alone) and the entry point its thunk jumps to. The thunk's hook word is the address of the element itself. A symbol that
+ * no module defines is skipped. Internal hooks have no id in the hook table. Elements are 24 bytes. */
 struct strobe_internal { const char *symbol; const void *entry; uint32_t in_every_module; uint32_t reserved; };
 extern const struct strobe_internal strobe_internals[];
 extern const uint32_t strobe_internals_count;
@@ -45,7 +56,8 @@ int strobe_arm(void);
 /* asm entry points for thunks */
 extern char strobe_enter_gpr[], strobe_enter_xmm[];
 
-/* Fallback (Interceptor + CModule) uses the same writer from C. regs: rdi rsi rdx rcx r8 r9 rax, then xmm0–7 low halves. */
+/* Fallback (Interceptor + CModule) uses the same writer from C. regs: rdi rsi rdx rcx r8 r9 rax, then xmm0–7 low halves. `stack`
+ * points to the return address at entry. Returns the call's span, or 0 when nothing was recorded (then there is no exit to record). */
 uint64_t strobe_record_enter(uint64_t hook, const uint64_t regs[15], const uint64_t *stack);
 void strobe_record_exit(uint64_t hook, uint64_t span, const uint64_t regs[15]);
 #endif
