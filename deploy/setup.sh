@@ -7,6 +7,17 @@ kind=${1:-run}
 venv=.venv
 OLDEST='3, 11'
 
+case $kind in
+    run) lock=requirements.lock ;;
+    dev) lock=requirements-dev.lock ;;
+    *) echo "usage: deploy/setup.sh run|dev" >&2; exit 2 ;;
+esac
+stamp=$venv/.strobe-$kind
+sum=$(cat "$lock" pyproject.toml setup.py | cksum)
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$sum" ] && command -v make >/dev/null && command -v "${CC:-cc}" >/dev/null && "$venv/bin/python" -c "" 2>/dev/null; then
+    exit 0
+fi
+
 say() { printf '%s\n' "$*" >&2; }
 new_enough() { "$1" -c "import sys; raise SystemExit(sys.version_info < ($OLDEST))" >/dev/null 2>&1; }
 
@@ -64,14 +75,6 @@ if [ -n "$missing" ]; then
     exit 1
 fi
 
-case $kind in
-    run) lock=requirements.lock ;;
-    dev) lock=requirements-dev.lock ;;
-    *) say "usage: deploy/setup.sh run|dev"; exit 2 ;;
-esac
-stamp=$venv/.strobe-$kind
-sum=$(cat "$lock" pyproject.toml setup.py | cksum)
-if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$sum" ] && [ -x "$venv/bin/strobe" ]; then exit 0; fi
 if [ -n "$uv" ]; then
     [ -x "$venv/bin/python" ] || "$uv" venv --quiet --python "${python:->=3.11}" "$venv"
     say "Installing $lock with uv ..."
