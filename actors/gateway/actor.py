@@ -1,0 +1,124 @@
+"""The gateway: MCP for every client of the node."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any, Final
+
+from actors.gateway.calls import Calls
+from actors.gateway.peer import Peer
+from actors.gateway.tool import Client
+from strobe import __version__, paths
+from strobe.protocol import shim, supervisor
+from strobe.runtime import Actor
+from strobe.runtime.shims import ShimMessage, ShimServer
+
+SILENT_S: Final = 30.0  # a shim pings each second; one that is silent for so long was killed or suspended, and says hello again
+COUNT_EVERY_S: Final = 5.0
+
+
+class Gateway(Actor):
+    role = "gateway"
+
+    async def starting(self) -> None:
+        self._calls = Calls(self.ask, self.log)
+        self._peers: dict[bytes, Peer] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._told: tuple[int, int] | None = None
+        self._socket = ShimServer(paths.mcp_endpoint(self.seat.home))
+        await self._socket.bind()
+        self._run(self._listen())
+        self._run(self._look_after())
+
+    async def stopping(self, reason: str) -> None:
+        del reason
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._socket.close()
+
+    def _run(self, work: Any) -> asyncio.Task[None]:
+        """A task whose failure ends the actor, which is then restarted."""
+        task: asyncio.Task[None] = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.crash(error)
+
+    async def _listen(self) -> None:
+        while True:
+            message = await self._socket.receive()
+            if message.kind == shim.HELLO:
+                await self._hello(message)
+            elif (peer := self._peers.get(message.peer)) is None:
+                await self._socket.send(message.peer, shim.AGAIN, b"{}")
+            else:
+                await self._heard(message, peer)
+
+    async def _heard(self, message: ShimMessage, peer: Peer) -> None:
+        peer.heard_at = time.monotonic()
+        if message.kind == shim.MCP:
+            await peer.take(message.body)
+        elif message.kind == shim.PING:
+            await self._socket.send(message.peer, shim.PONG, self._facts())
+        elif message.kind == shim.BYE:
+            self._forget(message.peer)
+        else:
+            self.log.error("unknown frame", kind=message.kind[:40].decode(errors="replace"), client=peer.client.id)
+
+    async def _hello(self, message: ShimMessage) -> None:
+        """A new client, or one that starts anew on the same connection."""
+        identity = message.peer
+        self._forget(identity)
+        said = json.loads(message.body)
+        client = Client(id=str(said["client"]), cwd=str(said["cwd"]), env={str(name): str(value) for name, value in said["env"].items()})
+        await self._socket.send(identity, shim.HELLO, self._facts())
+
+        async def send(line: bytes) -> bool:
+            return await self._socket.send(identity, shim.MCP, line)
+
+        peer = Peer(client, self._calls, send, self.log)
+        self._peers[identity] = peer
+        self._run(self._serve(identity, peer))
+        self.log.info("client", client=client.id, pid=message.pid, version=said.get("version"))
+        self._count()
+
+    async def _serve(self, identity: bytes, peer: Peer) -> None:
+        try:
+            await peer.run()
+        except Exception:
+            self.log.exception("a client's server failed", client=peer.client.id)
+        finally:
+            if self._peers.get(identity) is peer:
+                del self._peers[identity]
+            self._count()
+
+    def _forget(self, identity: bytes) -> None:
+        peer = self._peers.pop(identity, None)
+        if peer is not None:
+            peer.leave()
+
+    def _facts(self) -> bytes:
+        return json.dumps({"version": __version__, "generation": self.seat.generation}).encode()
+
+    async def _look_after(self) -> None:
+        """Drops silent peers and keeps the supervisor's idle clock right."""
+        while True:
+            await asyncio.sleep(COUNT_EVERY_S)
+            now = time.monotonic()
+            for identity in [identity for identity, peer in self._peers.items() if now - peer.heard_at > SILENT_S]:
+                self.log.info("silent client dropped", client=self._peers[identity].client.id)
+                self._forget(identity)
+            self._count()
+
+    def _count(self) -> None:
+        counted = (len(self._peers), self._calls.in_flight)
+        if counted != self._told:
+            self._told = counted
+            self.notice(supervisor.ClientCount(clients=counted[0], calls_in_flight=counted[1]))

@@ -1,0 +1,39 @@
+"""The MCP server of one client: the SDK's low-level Server over our tools."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+
+from actors.gateway.calls import Calls
+from actors.gateway.tool import Client
+from actors.gateway.tools import ALIASES, TOOLS
+from strobe import __version__
+from strobe.settings import read_settings
+
+INSTRUCTIONS: Final = (
+    "Strobe debugs running programs without recompiling them. debug_launch a program, debug_query its output and calls, "
+    "debug_trace to add or remove function traces while it runs, debug_session to see or stop it. "
+    "Start with output alone; then trace the few functions in question and query them. Every error names the next step."
+)
+
+
+def listed_tools(legacy: bool) -> ListToolsResult:
+    tools = [tool.advertised() for tool in TOOLS]
+    return ListToolsResult(tools=[*tools, *(alias.advertised() for alias in ALIASES)] if legacy else tools)
+
+
+_LISTED: Final = {legacy: listed_tools(legacy) for legacy in (False, True)}
+
+
+def build_server(client: Client, calls: Calls) -> Server[Any]:
+    async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
+        return _LISTED[bool(read_settings()["mcp.legacyTools"])]
+
+    async def call_tool(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
+        return await calls.call(params.name, params.arguments or {}, client)
+
+    return Server("strobe", version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)

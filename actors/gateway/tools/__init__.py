@@ -1,0 +1,22 @@
+"""All tools, in the order clients see them, and the former names that lead to them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from actors.gateway.alias import Alias
+from actors.gateway.tool import Tool
+from actors.gateway.tools import debug_launch, debug_query, debug_session, debug_trace
+
+TOOLS: Final[tuple[Tool, ...]] = (
+    debug_launch.TOOL,
+    debug_trace.TOOL,
+    debug_query.TOOL,
+    debug_session.TOOL,
+)
+
+ALIASES: Final[tuple[Alias, ...]] = (
+    Alias("debug_stop", debug_session.TOOL, {"action": "stop"}),
+    Alias("debug_list_sessions", debug_session.TOOL, {"action": "list"}),
+    Alias("debug_delete_session", debug_session.TOOL, {"action": "delete"}),
+)

@@ -1,0 +1,133 @@
+"""debug_launch: a program under Strobe, running when the call returns."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel, ConfigDict
+
+from actors.gateway.command import Program, find_program, project_folder, target_environment
+from actors.gateway.tool import Arguments, Call, Result, Tool
+from strobe.errors import StrobeError
+from strobe.model.session import Capabilities
+from strobe.protocol import session, store, supervisor
+from strobe.render.session import launch_text
+
+_DESCRIPTION: Final = "Start a program to debug; its output is captured from the first byte. Returns once it runs. Then debug_query, debug_trace."
+_LAUNCH_S: Final = 11.0
+_UNDO_S: Final = 3.0
+
+
+class OpenInput(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    open: bool
+
+
+class LaunchArguments(Arguments):
+    command: str
+    args: list[str] = []
+    cwd: str | None = None
+    project_root: str
+    env: dict[str, str] = {}
+    symbols_path: str | None = None
+    stdin: str | OpenInput | None = None
+    pty: bool = False
+
+
+class LaunchResult(Result):
+    session_id: str
+    pid: int
+    pending_patterns_applied: int | None = None
+    capabilities: Capabilities
+    next_steps: list[str]
+
+
+async def run(arguments: LaunchArguments, call: Call) -> Result:
+    root = project_folder(arguments.project_root)
+    program = find_program(arguments.command, arguments.cwd, root, {**call.client.env, **arguments.env})
+    if program.note:
+        call.warnings.append(program.note)
+    session_id = (await call.ask("store", _creation(arguments, program, root, call), store.CreateSessionReply)).session_id
+    waiting: list[str] = []
+    try:
+        waiting = (await call.ask("store", store.Pending(client_id=call.client.id, take=True), store.PendingReply)).patterns
+        reply = await _start(session_id, arguments, program, root, waiting, call)
+    except (Exception, asyncio.CancelledError) as error:
+        undoing = call.background(_undo(session_id, waiting, call))
+        if isinstance(error, StrobeError):
+            await asyncio.wait([undoing], timeout=_UNDO_S)  # the caller may try again at once
+        raise
+    call.warnings.extend(reply.warnings)
+    return LaunchResult(
+        session_id=session_id,
+        pid=reply.pid,
+        pending_patterns_applied=(len(waiting) if reply.pending_patterns_applied is None else reply.pending_patterns_applied) if waiting else None,
+        capabilities=reply.capabilities,
+        next_steps=reply.next_steps,
+    )
+
+
+def _creation(arguments: LaunchArguments, program: Program, root: Path, call: Call) -> store.CreateSession:
+    return store.CreateSession(
+        client_id=call.client.id,
+        binary_path=str(program.path),
+        command=[str(program.path), *arguments.args],
+        cwd=str(program.cwd),
+        project_root=str(root),
+        started_at=time.time_ns(),
+        started_monotonic_ns=time.monotonic_ns(),
+        events_max=int(call.settings["events.maxPerSession"]),
+    )
+
+
+async def _start(session_id: str, arguments: LaunchArguments, program: Program, root: Path, patterns: list[str], call: Call) -> session.LaunchReply:
+    opened = await call.ask("supervisor", supervisor.OpenSession(session_id=session_id), supervisor.OpenSessionReply, deadline_s=_LAUNCH_S)
+    stdin = session.StdinOpen(open=True) if isinstance(arguments.stdin, OpenInput) else arguments.stdin
+    launch = session.Launch(
+        session_id=session_id,
+        command=str(program.path),
+        args=arguments.args,
+        cwd=str(program.cwd),
+        project_root=str(root),
+        env=target_environment(call.client.env or dict(os.environ), arguments.env, program.path),
+        stdin=stdin,
+        pty=arguments.pty,
+        symbols_path=arguments.symbols_path,
+        patterns=patterns,
+    )
+    return await call.ask(opened.session, launch, session.LaunchReply, deadline_s=_LAUNCH_S)
+
+
+async def _undo(session_id: str, waiting: list[str], call: Call) -> None:
+    """A launch that failed leaves nothing: no row, no processes; patterns wait again."""
+    asks = [
+        call.ask("store", store.EndSession(session_id=session_id, state="stopped", retain=False), store.EndSession.EndReply),
+        call.ask("supervisor", supervisor.CloseSession(session_id=session_id), supervisor.CloseSession.REPLY),
+    ]
+    if waiting:
+        asks.append(call.ask("store", store.Pending(client_id=call.client.id, add=waiting), store.PendingReply))
+    for outcome in await asyncio.gather(*asks, return_exceptions=True):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, StrobeError):
+            raise outcome
+
+
+TOOL: Final = Tool(
+    name="debug_launch",
+    description=_DESCRIPTION,
+    arguments=LaunchArguments,
+    result=LaunchResult,
+    annotations=ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True),
+    run=run,
+    text=launch_text,
+    cuttable=("warnings", "nextSteps"),
+    later={
+        "pid": "Attaching comes later. Start the program with `command`.",
+        "coreFile": "Core dumps come later. Run the program with `command`: a crash is recorded with its stack.",
+        "channels": "Leave it out: stdin, stdout and stderr are always there.",
+    },
+)

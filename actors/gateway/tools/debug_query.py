@@ -1,0 +1,126 @@
+"""debug_query: the one way to read a session's timeline."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel
+
+from actors.gateway.tool import Arguments, Call, Result, Tool
+from strobe.errors import Code, StrobeError
+from strobe.model.query import Query
+from strobe.protocol import store
+from strobe.render.budget import reply_tokens
+from strobe.render.events import query_text
+
+_DESCRIPTION: Final = "Query a session's timeline (calls, output, crashes) by filters or sql; page with cursor, poll with afterEventId=lastEventId."
+_NOT_FILTERS: Final = ("session_id", "sql", "max_tokens")
+
+
+class QueryArguments(Query, Arguments):
+    session_id: str
+    sql: str | None = None
+
+
+class QueryResult(Result):
+    events: list[dict[str, Any]] | None = None
+    total_count: int | None = None
+    has_more: bool
+    cursor: str | None = None
+    last_event_id: str | None = None
+    settled_until_ns: int | None = None
+    pids: list[Any] | None = None
+    events_dropped: dict[str, int] | None = None
+    crash: dict[str, Any] | None = None
+    columns: list[Any] | None = None
+    rows: list[Any] | None = None
+
+
+async def run(arguments: QueryArguments, call: Call) -> Result:
+    if arguments.sql is not None:
+        return await _sql(arguments, call)
+    _check_filters(arguments)
+    query = Query.model_construct(**{name: getattr(arguments, name) for name in Query.model_fields})
+    reply = await _ask(arguments, query, call)
+    result = _result(reply)
+    fitting = _fitting(result, arguments.max_tokens)
+    if fitting < len(reply.events) and query.view == "events":
+        # The cursor must stand at the last event shown: only the store can make it, so the shorter page is asked for.
+        result = _result(await _ask(arguments, query.model_copy(update={"limit": max(1, fitting)}), call))
+    elif fitting < len(reply.events):
+        result = result.model_copy(update={"events": reply.events[:fitting], "left_out": {"events": len(reply.events) - fitting}})
+    return result if fitting else _without_texts(result, arguments.max_tokens)
+
+
+async def _ask(arguments: QueryArguments, query: Query, call: Call) -> store.QueryReply:
+    return await call.ask("store", store.RunQuery(session_id=arguments.session_id, query=query), store.QueryReply, deadline_s=12)
+
+
+def _check_filters(arguments: QueryArguments) -> None:
+    """A filter object without a condition would silently match everything."""
+    for name in ("function", "source_file", "return_value", "argument"):
+        condition: BaseModel | None = getattr(arguments, name)
+        if condition is None or condition.model_fields_set - {"name"}:
+            continue
+        field = Query.model_fields[name].alias
+        allowed = ", ".join(str(info.alias) for key, info in type(condition).model_fields.items() if key != "name")
+        raise StrobeError(Code.VALIDATION_ERROR, f"`{field}` has no condition.", f"Give it one of: {allowed}.", value=field)
+
+
+def _result(reply: store.QueryReply) -> QueryResult:
+    return QueryResult(
+        events=reply.events,
+        total_count=reply.total_count,
+        has_more=reply.has_more,
+        cursor=reply.cursor,
+        last_event_id=reply.last_event_id,
+        settled_until_ns=reply.settled_until_ns,
+        pids=list(reply.pids) if reply.pids and len(reply.pids) > 1 else None,
+        events_dropped={cause: number for cause, number in reply.events_dropped.items() if number},
+        crash=reply.crash,
+    )
+
+
+def _fitting(result: QueryResult, limit: int) -> int:
+    """How many of the page's first events stay within `limit` tokens (0: not even one)."""
+    wire = result.to_wire()
+    events = wire["events"]
+    if reply_tokens(wire, query_text(wire)) <= limit:
+        return len(events)
+    low, high = 0, len(events) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        page = {**wire, "events": events[:middle], "cursor": wire.get("cursor") or "0" * 48}
+        low, high = (middle, high) if reply_tokens(page, query_text(page)) <= limit else (low, middle - 1)
+    return low
+
+
+def _without_texts(result: QueryResult, limit: int) -> QueryResult:
+    """One event alone is larger than the reply may be: it is shown without its text, whose size is told."""
+    events = [{**event, "textLeftOut": len(event["text"])} if isinstance(event.get("text"), str) else event for event in result.events or []]
+    events = [{key: value for key, value in event.items() if key != "text" or "textLeftOut" not in event} for event in events]
+    note = f"The text of this event is longer than maxTokens={limit} allows; ask for it with a larger maxTokens."
+    return result.model_copy(update={"events": events, "warnings": [*result.warnings, note]})
+
+
+async def _sql(arguments: QueryArguments, call: Call) -> Result:
+    others = arguments.model_fields_set - {*_NOT_FILTERS, "limit"}
+    if others:
+        field = str(Query.model_fields[sorted(others)[0]].alias)
+        raise StrobeError(Code.VALIDATION_ERROR, f"`{field}` does not go with `sql`.", "Put the condition into the SQL text, or leave `sql` out.", value=field)
+    ask = store.RunSql(session_id=arguments.session_id, sql=arguments.sql or "", limit=arguments.limit)
+    reply = await call.ask("store", ask, store.SqlReply, deadline_s=13)
+    return QueryResult(columns=list(reply.columns), rows=list(reply.rows), has_more=reply.truncated)
+
+
+TOOL: Final = Tool(
+    name="debug_query",
+    description=_DESCRIPTION,
+    arguments=QueryArguments,
+    result=QueryResult,
+    annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    run=run,
+    text=query_text,
+    cuttable=("rows",),
+)

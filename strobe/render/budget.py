@@ -1,0 +1,85 @@
+"""How much of a reply fits. Sizes are in tokens, estimated from above so that no vocabulary has to be shipped.
+
+The estimate is checked in tests/unit/test_render.py against the o200k_base tokenizer: it must not be below it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+DEFAULT_TOKENS: Final = 4000
+SHORTEST_TOKENS: Final = 200  # below this no reply can say what it left out
+_PIECES: Final = re.compile(r"[A-Za-z]+|[0-9]+|[^\x00-\x7f]|[ \t]+|[^A-Za-z0-9\s]+|\s")
+_LETTERS_PER_TOKEN: Final = 5
+_DIGITS_PER_TOKEN: Final = 3
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of `text`, rather too many than too few. Words cost one token per 5 letters, numbers one per 3 digits, other signs one per 2."""
+    total = 0
+    for match in _PIECES.finditer(text):
+        piece = match.group()
+        first = piece[0]
+        if first.isascii() and first.isalpha():
+            total += -(-len(piece) // _LETTERS_PER_TOKEN)
+        elif first.isascii() and first.isdigit():
+            total += -(-len(piece) // _DIGITS_PER_TOKEN)
+        elif first in " \t":
+            total += len(piece) > 1
+        elif first.isascii():
+            total += -(-len(piece) // 2)
+        else:
+            total += 2
+    return total
+
+
+def compact_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def reply_tokens(structured: Mapping[str, Any], text: str) -> int:
+    """Size of both forms of a reply together: clients differ in which one they hand to the model."""
+    return estimate_tokens(compact_json(structured)) + estimate_tokens(text)
+
+
+def fit_lists(structured: dict[str, Any], cuttable: Sequence[str], render: Callable[[dict[str, Any]], str], limit: int) -> tuple[dict[str, Any], str]:
+    """Shortens the lists named in `cuttable` (least needed first) until the reply is within `limit` tokens.
+
+    Whole items go, from the end of a list; `leftOut` {field: how many} says what went. Fields not in `cuttable` stay whatever they cost.
+    """
+    text = render(structured)
+    left_out: dict[str, int] = {}
+    for field in cuttable:
+        whole = structured.get(field)
+        if reply_tokens(structured, text) <= limit:
+            break
+        if not isinstance(whole, list) or not whole:
+            continue
+        structured, text = _shorten(structured, field, left_out, render, limit)
+    return structured, text
+
+
+def _shorten(
+    structured: dict[str, Any], field: str, left_out: dict[str, int], render: Callable[[dict[str, Any]], str], limit: int
+) -> tuple[dict[str, Any], str]:
+    """The longest beginning of one list with which the reply fits (none of it, when even that does not help)."""
+    whole = structured[field]
+    low, high = 0, len(whole) - 1
+    best = _with_first(structured, field, 0, left_out)
+    while low <= high:
+        middle = (low + high) // 2
+        candidate = _with_first(structured, field, middle, left_out)
+        if reply_tokens(candidate, render(candidate)) <= limit:
+            best, low = candidate, middle + 1
+        else:
+            high = middle - 1
+    left_out[field] = len(whole) - len(best[field])
+    return best, render(best)
+
+
+def _with_first(structured: dict[str, Any], field: str, count: int, left_out: Mapping[str, int]) -> dict[str, Any]:
+    whole = structured[field]
+    return {**structured, field: whole[:count], "leftOut": {**left_out, field: len(whole) - count}}

@@ -1,0 +1,91 @@
+"""Replies about sessions and probes as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from strobe.render.events import crash_line
+from strobe.render.table import align
+from strobe.render.values import byte_count, count
+
+
+def launch_text(reply: Mapping[str, Any]) -> str:
+    can = reply["capabilities"]
+    lines = [f"Session {reply['sessionId']}, pid {reply['pid']}."]
+    detail = f" ({can['runtimeDetail']})" if can.get("runtimeDetail") else ""
+    lines.append(f"{can['runtime']}{detail}: tracing {can['functionTracing']}, output {can['outputCapture']}.")
+    if reply.get("pendingPatternsApplied") is not None:
+        lines.append(f"{count(reply['pendingPatternsApplied'], 'waiting pattern')} applied.")
+    lines += [f"Limit: {text}" for text in can.get("limitations", [])]
+    return "\n".join([*lines, *_warnings(reply), *next_lines(reply)])
+
+
+def trace_text(reply: Mapping[str, Any]) -> str:
+    lines = [reply["status"]]
+    patterns = ", ".join(reply["activePatterns"]) or "none"
+    hooks = f"{reply['hookedFunctions']:,} hooked"
+    if reply.get("matchedFunctions") is not None:
+        hooks += f" of {reply['matchedFunctions']:,} matched"
+    lines.append(f"Patterns: {patterns}. Functions: {hooks}.")
+    lines += [f"Refused: {item['function']}: {item['reason']}" for item in reply.get("refused", [])]
+    return "\n".join([*lines, *_warnings(reply), *_left_out(reply)])
+
+
+def session_text(reply: Mapping[str, Any]) -> str:
+    """debug_session's reply to any of its actions."""
+    if "sessions" in reply:
+        return _list_text(reply)
+    if "success" in reply:
+        return _ended_text(reply)
+    return _status_text(reply)
+
+
+def _list_text(reply: Mapping[str, Any]) -> str:
+    rows = [[s["sessionId"], s["status"], f"pid {s['pid']}" if s.get("pid") else "", s["startedAt"], s["binaryPath"]] for s in reply["sessions"]]
+    return "\n".join([*(align(rows) or ["No sessions. debug_launch starts one."]), *_warnings(reply), *_left_out(reply)])
+
+
+def _ended_text(reply: Mapping[str, Any]) -> str:
+    parts = [f"{reply['sessionId']}: {reply['status']}."]
+    if reply.get("eventsCollected") is not None:
+        parts.append(f"{count(reply['eventsCollected'], 'event')} collected.")
+    return "\n".join([" ".join(parts), *_warnings(reply)])
+
+
+def _status_text(reply: Mapping[str, Any]) -> str:
+    lines = [f"{reply['sessionId']}: {state_words(reply)}"]
+    if reply.get("crash"):
+        lines.append(f"crash: {crash_line(reply['crash'])}")
+    lines.append(f"{count(reply.get('eventCount', 0), 'event')}, {count(reply.get('hookedFunctions', 0), 'hooked function')}.")
+    if reply.get("patterns"):
+        lines.append("Patterns: " + ", ".join(reply["patterns"]))
+    if reply.get("outputBytes"):
+        lines.append("Output: " + ", ".join(f"{stream} {byte_count(size)}" for stream, size in reply["outputBytes"].items()))
+    lost = {cause: number for cause, number in reply.get("losses", {}).items() if number}
+    if lost:
+        lines.append("Lost: " + ", ".join(f"{number:,} {cause}" for cause, number in sorted(lost.items())))
+    lines += [f"Limit: {text}" for text in reply.get("capabilities", {}).get("limitations", [])]
+    return "\n".join([*lines, *_warnings(reply), *_left_out(reply)])
+
+
+def state_words(reply: Mapping[str, Any]) -> str:
+    """`running, pid 71` · `exited with code 3` · `crashed by signal 11`."""
+    words = str(reply["status"])
+    if reply.get("signal"):
+        return f"{words} by signal {reply['signal']}"
+    if reply.get("exitCode") is not None:
+        return f"{words} with code {reply['exitCode']}"
+    return f"{words}, pid {reply['pid']}" if reply.get("pid") else words
+
+
+def next_lines(reply: Mapping[str, Any]) -> list[str]:
+    return [f"Next: {step}" for step in reply.get("nextSteps", [])]
+
+
+def _warnings(reply: Mapping[str, Any]) -> list[str]:
+    return [f"Note: {text}" for text in reply.get("warnings", [])]
+
+
+def _left_out(reply: Mapping[str, Any]) -> list[str]:
+    return [f"Left out: {number:,} of {field}; raise maxTokens to see them." for field, number in reply.get("leftOut", {}).items()]
