@@ -1,0 +1,94 @@
+"""Everything known about one program or library, read when first asked for and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import chain
+
+from actors.indexer.elf import ElfFile, FileStamp
+from actors.indexer.source_name import SourceName, source_name
+from actors.indexer.symbols import AddressMap, Rows, SymbolTable, read_table
+
+BINARIES_MAX = 64
+
+
+class Binary:
+    """One file. Symbols come from `.symtab` (here or in the separate debug file), else from `.dynsym`."""
+
+    def __init__(self, elf: ElfFile, debug: ElfFile | None) -> None:
+        self.elf = elf
+        self.debug = debug
+
+    @property
+    def path(self) -> str:
+        return self.elf.path
+
+    @cached_property
+    def tables(self) -> list[SymbolTable]:
+        own = read_table(self.elf, ".symtab")
+        if own is None and self.debug is not None:
+            own = read_table(self.debug, ".symtab")
+        exported = read_table(self.elf, ".dynsym")
+        return [table for table in (own, exported) if table is not None]
+
+    @property
+    def has_symbols(self) -> bool:
+        return self.elf.has(".symtab") or (self.debug is not None and self.debug.has(".symtab"))
+
+    @cached_property
+    def functions(self) -> int:
+        return len(set(chain.from_iterable(table.values.tolist() for table in self.tables)))
+
+    @cached_property
+    def addresses(self) -> AddressMap:
+        return AddressMap(self.tables)
+
+    @cached_property
+    def dwarf_file(self) -> ElfFile | None:
+        """The file that holds `.debug_info`, or None."""
+        for elf in (self.elf, self.debug):
+            if elf is not None and (elf.has(".debug_info") or elf.has(".zdebug_info")):
+                return elf
+        return None
+
+    def names(self, key: bytes | None) -> Iterator[tuple[SymbolTable, int, str]]:
+        """Symbols whose linkage name has a match of `key` (all without one)."""
+        for table in self.tables:
+            rows: Rows | range = range(len(table)) if key is None else table.containing(key)
+            for row in rows:
+                yield table, int(row), table.name(int(row))
+
+    def aliases(self, addresses: list[int]) -> list[tuple[SymbolTable, int]]:
+        return [(table, int(row)) for table in self.tables for row in table.at(addresses)]
+
+    def close(self) -> None:
+        for elf in (self.elf, self.debug):
+            if elf is not None:
+                elf.close()
+
+
+class Library:
+    """The binaries in use, newest last; a file that changed on disk is read again."""
+
+    def __init__(self) -> None:
+        self._binaries: dict[tuple[str, str | None], tuple[FileStamp, Binary]] = {}
+
+    def open(self, path: str, symbols_path: str | None = None) -> Binary:
+        """Errors: VALIDATION_ERROR when the file cannot be read or is no x86-64 ELF file."""
+        key = (path, symbols_path)
+        stamp = FileStamp.of(path)
+        kept = self._binaries.pop(key, None)
+        if kept is not None and kept[0] == stamp:
+            self._binaries[key] = kept
+            return kept[1]
+        elf = ElfFile.open(path)
+        binary = Binary(elf, None)
+        self._binaries[key] = (elf.stamp, binary)
+        while len(self._binaries) > BINARIES_MAX:
+            self._binaries.pop(next(iter(self._binaries)))
+        return binary
+
+
+def shown_name(raw: str) -> SourceName:
+    return source_name(raw)
