@@ -65,8 +65,10 @@ pid_t launch_start(const struct launch *launch, struct channels *channels);
 
 /* keeper_output.c: all return at once. */
 bool output_open(const char *name);
-/* Reads what a stream holds and appends it as one record; marks the stream's end and closes it. */
-void output_read(struct channels *channels, int stream, bool keep);
+/* Reads what a stream holds and appends it as one record; marks the stream's end and closes it. True when there may be more. */
+bool output_read(struct channels *channels, int stream, bool keep);
+/* Reads all that was written before the call. 0, or -ENOSPC when it waits for disk space. */
+int32_t output_catch_up(struct channels *channels, bool keep);
 /* True while a record waits for disk space: nothing may be read then. */
 bool output_waits(void);
 void output_retry(void);

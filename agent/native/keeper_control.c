@@ -74,6 +74,7 @@ static struct reply answer(const unsigned char *packet, size_t count, struct cha
         break;
     case 'r': reply.error = resize(channels, body, body_bytes); break;
     case 'k': reply.error = body_bytes == 1 && body[0] <= 64 ? tree_signal(root, body[0]) : -EINVAL; break;
+    case 'f': reply.error = output_catch_up(channels, !*drain); break;
     case 'd': *drain = true; break;
     default: reply.error = -EINVAL;
     }

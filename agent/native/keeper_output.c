@@ -8,7 +8,7 @@
 
 #include "keeper.h"
 
-enum { READ_BYTES = 1 << 20, END_OF_STREAM = 1 };
+enum { READ_BYTES = 1 << 20, END_OF_STREAM = 1, CATCH_UP_READS = 64 };
 
 struct record {
     uint64_t arrival_ns;
@@ -57,9 +57,10 @@ void output_retry(void) {
     output_forget();
 }
 
-void output_read(struct channels *channels, int stream, bool keep) {
+bool output_read(struct channels *channels, int stream, bool keep) {
     ssize_t count = read(channels->stream[stream], record.data, READ_BYTES);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    bool more = count > 0;
     if (count <= 0) { /* a pty whose last writer went says EIO */
         close(channels->stream[stream]);
         if (channels->pty && channels->input == channels->stream[stream]) channels->input = -1;
@@ -68,7 +69,7 @@ void output_read(struct channels *channels, int stream, bool keep) {
     }
     if (!keep) {
         if (count == 0) STATUS_SET(stream_ended[stream], 1);
-        return;
+        return more;
     }
     /* Taken after the read: whatever wrote these bytes had begun to by then. */
     record.arrival_ns = now_ns();
@@ -81,4 +82,15 @@ void output_read(struct channels *channels, int stream, bool keep) {
     record_bytes = offsetof(struct record, data) + (size_t)count + padding;
     record_written = 0;
     output_retry();
+    return more;
+}
+
+int32_t output_catch_up(struct channels *channels, bool keep) {
+    for (int stream = 0; stream < STREAMS; stream++) {
+        for (int read = 0; read < CATCH_UP_READS; read++) {
+            if (output_waits()) return -ENOSPC;
+            if (channels->stream[stream] < 0 || !output_read(channels, stream, keep)) break;
+        }
+    }
+    return output_waits() ? -ENOSPC : 0;
 }
