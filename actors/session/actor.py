@@ -1,0 +1,190 @@
+"""The session: owner of one target's probes, life and live state. The only process that continues, patches or ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from actors.session.collector import Collector
+from actors.session.ending import Ending
+from actors.session.guidance import guidance, next_steps
+from actors.session.launching import Launched, launch
+from actors.session.recovery import recover
+from actors.session.target import Target
+from actors.session.tracing import Tracing
+from strobe import paths
+from strobe.errors import Code, StrobeError
+from strobe.lanes.pool import Pool
+from strobe.launch.keeper import Keeper
+from strobe.protocol.base import Done
+from strobe.protocol.session import Flush, Input, Launch, LaunchReply, SessionStatus, StatusReply, Stop, StopReply, Trace, TraceReply
+from strobe.protocol.supervisor import SessionEnded
+from strobe.runtime import Actor, Context, handles
+
+FLUSH_S = 5.0
+
+
+class Session(Actor):
+    role = "session"
+
+    async def starting(self) -> None:
+        self.target: Target | None = None
+        self.tracing: Tracing | None = None
+        self.ending: Ending | None = None
+        self.event_limit = 0
+        self._watcher: asyncio.Task[None] | None = None
+        self._early_crashes: list[Any] = []
+
+    async def adopted(self, session_id: str, recovering: bool) -> None:
+        self.folder = paths.target_folder(session_id)
+        if recovering and (self.folder / "session").exists():
+            target = await recover(self, self.folder, self._collector_for)
+            self._begin(target, Tracing(self, target))
+
+    async def stopping(self, reason: str) -> None:
+        """The node goes, the target stays: keeper, spool and pool wait for the next node to adopt them."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+        if self.target is not None:
+            if not self.target.life.over:
+                self.log.info("leaving the target to the next node", pid=self.target.life.pid, reason=reason)
+            await asyncio.to_thread(self.target.collector.close)
+
+    @handles(Launch, completes=True)
+    async def launch(self, ask: Launch, context: Context) -> LaunchReply:
+        if self.target is not None:
+            raise StrobeError(Code.SESSION_EXISTS, f"{ask.session_id} has launched its target already.", "Start another session.", value=ask.session_id)
+        self.log.info("launching", command=ask.command, cause=context.cause)
+        launched = await launch(self, ask, self.folder, self._collector_for)
+        self._begin(launched.target, launched.tracing)
+        target = launched.target
+        target.collector.tell_session({"pid": target.pid, "detail": {"capabilities": target.capabilities.model_dump(by_alias=True)}})
+        return LaunchReply(
+            pid=target.pid,
+            capabilities=target.capabilities,
+            pending_patterns_applied=len(ask.patterns) or None,
+            next_steps=next_steps(ask.session_id, target.capabilities, ask.patterns, launched.matched),
+            warnings=[*launched.warnings, *_launch_warnings(launched, ask)],
+        )
+
+    @handles(Trace, completes=True)
+    async def trace(self, ask: Trace, context: Context) -> TraceReply:
+        del context
+        target, tracing = self._launched()
+        self.event_limit = ask.event_limit
+        if ask.project_root:
+            target.journal.project_root = ask.project_root
+        if not ask.add and not ask.remove:
+            return self._trace_reply(None, [])
+        outcome = await tracing.change(ask.add, ask.remove)
+        return self._trace_reply(outcome.matched, outcome.warnings)
+
+    @handles(SessionStatus)
+    async def status(self, ask: SessionStatus, context: Context) -> StatusReply:
+        del ask, context
+        target, _ = self._launched()
+        life, keeper = target.life, target.keeper.status()
+        return StatusReply(
+            status=life.state,
+            pid=life.pid,
+            exit_code=life.exit_code,
+            signal=life.signal,
+            patterns=target.journal.probes.patterns,
+            hooked_functions=len(target.journal.probes.active),
+            output_bytes={"stdout": keeper.stream_bytes[0], "stderr": keeper.stream_bytes[1]},
+            losses=target.collector.losses(),
+            capabilities=target.capabilities,
+            crash=target.crash,
+        )
+
+    @handles(Flush)
+    async def flush(self, ask: Flush, context: Context) -> Done:
+        del ask
+        target, _ = self._launched()
+        await asyncio.to_thread(target.collector.flush, min(FLUSH_S, context.deadline_s))
+        return Done()
+
+    @handles(Input)
+    async def input(self, ask: Input, context: Context) -> Done:
+        del context
+        target, _ = self._launched()
+        target.require_running()
+        if ask.data:
+            await asyncio.to_thread(target.keeper.control.write, ask.data)
+        if ask.close:
+            await asyncio.to_thread(target.keeper.control.close_stdin)
+        return Done()
+
+    @handles(Stop, completes=True)
+    async def stop(self, ask: Stop, context: Context) -> StopReply:
+        del context
+        self._launched()
+        assert self.ending is not None  # set with the target
+        return await self.ending.stop(kill=ask.kill)
+
+    def _launched(self) -> tuple[Target, Tracing]:
+        if self.target is None or self.tracing is None:
+            raise StrobeError(Code.SESSION_NOT_FOUND, f"{self.name} has no target yet.", "Launch it again.", value=self.session_id)
+        return self.target, self.tracing
+
+    def _collector_for(self, pool: Pool, keeper: Keeper) -> Collector:
+        assert self.session_id is not None  # a session launches only once adopted
+        return Collector(
+            session_id=self.session_id, pool=pool, keeper=keeper, endpoint=paths.data_endpoint(self.seat.home), on_crash=self._crash_seen, on_failure=self.crash
+        )
+
+    def _crash_seen(self, crash: Any) -> None:
+        """From the collector's thread; a crash in the first instructions may come before `launch` has returned."""
+        self.loop.call_soon_threadsafe(self._route_crash, crash)
+
+    def _route_crash(self, crash: Any) -> None:
+        if self.ending is None:
+            self._early_crashes.append(crash)
+        else:
+            self.ending.crash_seen(crash)
+
+    def _begin(self, target: Target, tracing: Tracing) -> None:
+        self.target, self.tracing = target, tracing
+        self.ending = Ending(self, target, tracing)
+        for crash in self._early_crashes:
+            self.ending.crash_seen(crash)
+        self._watcher = self.loop.create_task(self._watch(self.ending))
+
+    async def _watch(self, ending: Ending) -> None:
+        try:
+            await ending.watch()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a watcher that died would leave the session open for ever: restart instead
+            self.crash(error)
+            return
+        assert self.session_id is not None
+        self.notice(SessionEnded(session_id=self.session_id))
+
+    def _trace_reply(self, matched: int | None, warnings: list[str]) -> TraceReply:
+        target, _ = self._launched()
+        probes = target.journal.probes
+        active = probes.active
+        typed = sum(item.hook.plan.typed for item in active)
+        return TraceReply(
+            mode="runtime",
+            active_patterns=probes.patterns,
+            hooked_functions=len(active),
+            typed_functions=typed,
+            matched_functions=matched,
+            active_watches=[],
+            warnings=warnings,
+            refused=list(probes.refused.values())[:50],
+            event_limit=self.event_limit,
+            status=guidance(len(active), matched, len(probes.refused), probes.patterns),
+        )
+
+
+def _launch_warnings(launched: Launched, ask: Launch) -> list[str]:
+    refused = launched.target.journal.probes.refused
+    if ask.patterns and refused:
+        names = ", ".join(item.function for item in list(refused.values())[:5])
+        return [f"{len(refused)} matched functions could not be hooked: {names}{' …' if len(refused) > 5 else ''}."]
+    return []
+
+

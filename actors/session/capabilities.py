@@ -1,0 +1,49 @@
+"""What can be done with a target, told before it runs (SPEC §4, debug_launch `capabilities`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from strobe.model.session import Capabilities
+
+Runtime = Literal["native", "python", "node", "deno", "bun", "go", "script", "unknown"]
+RECORDER_NOTES = {
+    "native": (),
+    "fallback": ("Tracing runs over Frida's Interceptor because the recorder could not be loaded: about ten times dearer per call, and Frida stays in the process.",),
+    "none": (),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What preflight and injection found out. `recorder`: native, fallback or none."""
+
+    runtime: Runtime
+    detail: str | None
+    recorder: str
+    refusal: str | None  # why nothing is injected
+    has_symbols: bool
+    pty: bool
+
+
+def capabilities(finding: Finding) -> Capabilities:
+    limitations = list(RECORDER_NOTES[finding.recorder])
+    if finding.refusal:
+        limitations.append(f"Direct mode: {finding.refusal}. Output, exit status and crash signal are captured; functions can't be traced.")
+    elif not finding.has_symbols:
+        limitations.append("The program is stripped: only functions in its dynamic symbol table can be traced. Build it with -g, or give symbolsPath.")
+    if finding.pty:
+        limitations.append("On a pty stderr arrives merged into stdout.")
+    if finding.runtime in ("python", "node", "deno", "bun", "script"):
+        limitations.append("Functions of the interpreted program can't be traced yet; the interpreter's own native functions can.")
+    tracing: Literal["full", "partial", "none"] = "none" if finding.recorder == "none" else "full" if finding.has_symbols else "partial"
+    return Capabilities(
+        runtime=finding.runtime,
+        runtime_detail=finding.detail,
+        function_tracing=tracing,
+        breakpoints="none",
+        stepping="none",
+        output_capture="full",
+        limitations=limitations,
+    )

@@ -1,0 +1,128 @@
+"""How a session ends: the target's exit or crash is seen, told and stored; everything is drained; a stop leaves the target as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+
+from actors.session import crash as crashes
+from actors.session import surgery
+from actors.session.lifecycle import Drained, Ended, StopAsked
+from actors.session.modules import parse_maps
+from actors.session.target import Asker, Target
+from actors.session.tracing import Tracing
+from strobe.errors import StrobeError
+from strobe.launch.status import TargetState
+from strobe.model.probe import Frame
+from strobe.protocol.indexer import FramesReply, Unwind
+from strobe.protocol.session import StopReply
+
+WATCH_S = 0.01
+UNWIND_S = 10.0
+KILL_S = 5.0
+DRAIN_S = 10.0
+
+
+class Ending:
+    """Watches one target to its end."""
+
+    def __init__(self, actor: Asker, target: Target, tracing: Tracing) -> None:
+        self.actor = actor
+        self.target = target
+        self.tracing = tracing
+        self._crashes: list[asyncio.Task[None]] = []
+
+    def crash_seen(self, crash: crashes.Crash) -> None:
+        self._crashes.append(asyncio.get_running_loop().create_task(self._tell_crash(crash)))
+
+    async def watch(self) -> None:
+        """Returns once the target is gone, its output has ended and all of it is committed."""
+        seen = -1
+        while True:
+            changes = self.target.keeper.page.changes
+            if changes != seen:
+                seen = changes
+                status = self.target.keeper.status()
+                if status.state is TargetState.EXITED and not self.target.life.target_gone:
+                    self._ended(status.wait_status, status.exited_ns)
+                if status.ended:
+                    break
+            if self.target.keeper.lost() and not self.target.keeper.target_alive():
+                break
+            await asyncio.sleep(WATCH_S)
+        await self.finish()
+
+    async def finish(self) -> None:
+        await asyncio.to_thread(self.target.collector.settle_crashes)
+        await asyncio.sleep(0)  # crash_seen's callbacks come before this
+        if self._crashes:
+            await asyncio.gather(*self._crashes)
+        await asyncio.to_thread(self.target.collector.finish)
+        self.target.took(Drained())
+
+    async def stop(self, *, kill: bool) -> StopReply:
+        """The target runs on untraced, or is killed as a tree. Nothing of what was recorded is lost."""
+        target = self.target
+        async with self.tracing.lock:
+            target.journal.stopped = True
+            target.journal.save(target.folder)
+            alive = target.keeper.target_alive()
+            if alive and kill:
+                await asyncio.to_thread(self._kill)
+                alive = False
+            elif alive:
+                await self._leave()
+            target.took(StopAsked(alive=alive))
+        if alive:
+            await asyncio.to_thread(target.collector.finish)
+            await asyncio.to_thread(target.keeper.control.drain)
+            target.took(Drained())
+        else:
+            await self._drained()
+        life = target.life
+        return StopReply(status=life.state, exit_code=life.exit_code, signal=life.signal, target_alive=alive)
+
+    async def _leave(self) -> None:
+        """Flags off, the functions' bytes back. The recorder's own patches go too; its pages stay."""
+        target = self.target
+        for item in target.journal.probes.installed.values():
+            target.pool.hooks[item.hook.id]["flags"] = 0
+        target.pool.set_recording(False)
+        await self.tracing.restore_functions()
+        if target.journal.internal and target.keeper.target_alive():
+            await asyncio.to_thread(surgery.restore, target.pid, target.journal.internal)
+            target.journal.internal = []
+
+    def _kill(self) -> None:
+        target = self.target
+        target.keeper.control.kill_tree(signal.SIGKILL)
+        target.keeper.wait(lambda status: status.state is TargetState.EXITED, KILL_S)
+
+    async def _drained(self) -> None:
+        """Waits for `watch` to have drained; a pipe that an escaped child still holds is cut at the deadline."""
+        deadline = time.monotonic() + DRAIN_S
+        while not self.target.life.drained and time.monotonic() < deadline:
+            await asyncio.sleep(WATCH_S)
+        if not self.target.life.drained:
+            await self.finish()
+
+    def _ended(self, wait_status: int, exited_ns: int) -> None:
+        life = self.target.took(Ended(wait_status))
+        ended_at = time.time_ns() - (time.monotonic_ns() - exited_ns)
+        fields = {"state": life.state, "exitCode": life.exit_code, "signal": life.signal, "endedAt": ended_at}
+        self.target.collector.tell_session(fields)
+
+    async def _tell_crash(self, crash: crashes.Crash) -> None:
+        modules = parse_maps(crash.maps)
+        ask = Unwind(modules=modules, regs=crashes.dwarf_registers(crash), stack_base=crash.stack_base, stack=crash.stack)
+        try:
+            reply: FramesReply = await self.actor.ask("indexer", ask, deadline_s=UNWIND_S)
+            frames: list[Frame] = reply.frames
+            data = crashes.event_data(crash, frames)
+        except StrobeError as error:  # the crash itself must be told, whatever became of its stack
+            frames = []
+            data = crashes.event_data(crash, frames) | {"framesMissing": f"{error.what} {error.next_step}"}
+        text = crashes.summary(crash, frames)
+        self.target.crash = {"summary": text, **data}
+        self.target.collector.tell_event("crash", crash.ts, crash.pid, crash.tid, text, data)

@@ -1,0 +1,82 @@
+"""What a session must still know after its process was killed: written whole, atomically, before each change takes effect.
+
+One file `session` (msgpack) in the target folder. Everything else is elsewhere: output and status with the keeper, records in the
+pool, positions in the store.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgpack
+
+from actors.session.probes import Installed, Probes
+from strobe.errors import Code, StrobeError
+from strobe.model.probe import Hook, Refused
+from strobe.protocol.session import Launch
+from strobe.protocol.spawner import Patch
+
+VERSION = 1
+
+
+@dataclass
+class Journal:
+    """The session's memory. `internal` are the recorder's own patches (unwinder, write, sigaction)."""
+
+    launch: Launch
+    probes: Probes = field(default_factory=Probes)
+    recorder: str = "none"  # none, native, fallback
+    internal: list[Patch] = field(default_factory=list)
+    project_root: str = ""
+    stopped: bool = False
+
+    def save(self, folder: Path) -> None:
+        content = msgpack.packb(self._to_wire())
+        temporary = folder / "session.new"
+        with temporary.open("wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(content)
+        temporary.replace(folder / "session")
+
+    @classmethod
+    def load(cls, folder: Path) -> Journal:
+        """Errors: SESSION_NOT_FOUND when there is none (the session died before it launched anything)."""
+        try:
+            wire = msgpack.unpackb((folder / "session").read_bytes(), strict_map_key=False)
+        except FileNotFoundError:
+            raise StrobeError(Code.SESSION_NOT_FOUND, f"Session {folder.name} has not launched anything.", "Launch it again.", value=folder.name) from None
+        return cls._from_wire(wire)
+
+    def _to_wire(self) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "launch": self.launch.model_dump(),
+            "patterns": self.probes.patterns,
+            "nextId": self.probes.next_id,
+            "installed": [
+                (item.hook.model_dump(), item.patch.model_dump() if item.patch else None, item.enabled) for item in self.probes.installed.values()
+            ],
+            "refused": [(address, item.model_dump()) for address, item in self.probes.refused.items()],
+            "recorder": self.recorder,
+            "internal": [patch.model_dump() for patch in self.internal],
+            "projectRoot": self.project_root,
+            "stopped": self.stopped,
+        }
+
+    @classmethod
+    def _from_wire(cls, wire: dict[str, Any]) -> Journal:
+        probes = Probes(patterns=wire["patterns"], next_id=wire["nextId"])
+        for hook_wire, patch_wire, enabled in wire["installed"]:
+            hook = Hook.model_validate(hook_wire)
+            probes.installed[hook.address] = Installed(hook, Patch.model_validate(patch_wire) if patch_wire else None, enabled)
+        probes.refused = {address: Refused.model_validate(item) for address, item in wire["refused"]}
+        return cls(
+            launch=Launch.model_validate(wire["launch"]),
+            probes=probes,
+            recorder=wire["recorder"],
+            internal=[Patch.model_validate(item) for item in wire["internal"]],
+            project_root=wire["projectRoot"],
+            stopped=wire["stopped"],
+        )

@@ -1,0 +1,123 @@
+"""From a launch ask to a running target: preflight, pool, keeper, injection, continue."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from actors.session import surgery
+from actors.session.capabilities import Finding, capabilities
+from actors.session.collector import Collector
+from actors.session.journal import Journal
+from actors.session.lifecycle import Started
+from actors.session.modules import is_own, mapped_modules
+from actors.session.target import Asker, Target
+from actors.session.tracing import Tracing
+from strobe import paths
+from strobe.errors import StrobeError
+from strobe.lanes.pool import LEAST_CHUNKS, Pool, create_pool
+from strobe.launch.keeper import Keeper, start_keeper
+from strobe.launch.request import Launch as LaunchRequest
+from strobe.launch.status import TargetState
+from strobe.preflight import Preflight, inspect
+from strobe.protocol.indexer import Load, ModuleFacts
+from strobe.protocol.session import Launch, StdinOpen
+
+LOAD_S = 10.0
+
+
+@dataclass
+class Launched:
+    target: Target
+    tracing: Tracing
+    matched: int
+    warnings: list[str]
+
+
+async def launch(actor: Asker, ask: Launch, folder: Path, collector_for: Any) -> Launched:
+    """Errors: VALIDATION_ERROR for what can't be run, FRIDA_ATTACH_FAILED, LIMIT_EXCEEDED. Nothing is left behind by a failed one."""
+    facts = await asyncio.to_thread(inspect, Path(ask.command))
+    pool = await asyncio.to_thread(create_pool, paths.pool_path(ask.session_id), (ask.pool_chunks or 128) if facts.injectable else LEAST_CHUNKS)
+    try:
+        keeper = await asyncio.to_thread(start_keeper, folder, _request(ask, stop=facts.injectable))
+    except BaseException:
+        pool.unlink()
+        raise
+    try:
+        return await _inject(actor, ask, folder, facts, pool, keeper, collector_for)
+    except BaseException:
+        await asyncio.to_thread(_undo, keeper, pool)
+        raise
+
+
+def _request(ask: Launch, *, stop: bool) -> LaunchRequest:
+    stdin: Any = "open" if isinstance(ask.stdin, StdinOpen) else "null" if ask.stdin is None else ask.stdin.encode()
+    return LaunchRequest(path=ask.command, argv=[ask.command, *ask.args], env=ask.env, cwd=ask.cwd, stdin=stdin, pty=ask.pty, stop=stop)
+
+
+def _undo(keeper: Keeper, pool: Pool) -> None:
+    if keeper.alive():
+        keeper.control.kill_tree(signal.SIGKILL)
+        keeper.control.drain()
+    keeper.close()
+    pool.unlink()
+
+
+async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, pool: Pool, keeper: Keeper, collector_for: Any) -> Launched:
+    status = keeper.status()
+    pool.set_streams(status.stream_dev, status.stream_ino)
+    journal = Journal(launch=ask, project_root=ask.project_root)
+    collector: Collector = collector_for(pool, keeper)
+    target = Target(ask.session_id, folder, journal, keeper, pool, collector, capabilities(finding_of(facts, ask, "none", has_symbols=False)))
+    target.took(Started(status.pid))
+    tracing = Tracing(actor, target)
+    journal.save(folder)
+    collector.start()
+    try:
+        matched, warnings = 0, [pool.shortfall] if pool.shortfall else []
+        if facts.injectable and status.state is TargetState.STOPPED:
+            index: ModuleFacts = await actor.ask("indexer", Load(path=ask.command, symbols_path=ask.symbols_path), deadline_s=LOAD_S)
+            matched, told = await _install(tracing, ask)
+            warnings += told
+            target.capabilities = capabilities(finding_of(facts, ask, journal.recorder, has_symbols=index.has_symbols or index.has_debug_info))
+    except BaseException:
+        await asyncio.to_thread(collector.abandon)
+        raise
+    return Launched(target, tracing, matched, warnings)
+
+
+def finding_of(facts: Preflight, ask: Launch, recorder: str, *, has_symbols: bool) -> Finding:
+    return Finding(
+        runtime=facts.runtime, detail=facts.detail, recorder=recorder, refusal=None if facts.injectable else facts.reason, has_symbols=has_symbols, pty=ask.pty
+    )
+
+
+async def _install(tracing: Tracing, ask: Launch) -> tuple[int, list[str]]:
+    """Recorder, pending patterns and crash handlers, before the program's first instruction; then it runs.
+
+    Its own shared libraries are mapped only once the visit has run it to its entry point, so their functions take a second visit.
+    """
+    target, probes = tracing.target, tracing.target.journal.probes
+    probes.patterns = probes.changed_patterns(ask.patterns, [])
+    modules = [module for module in mapped_modules(target.pid) if module.path == str(Path(ask.command).resolve())]
+    wanted, warnings = await tracing.resolve(probes.patterns, modules)
+    hooks = await tracing.new_hooks(list(wanted.values()), modules)
+    reply = await tracing.prepare(hooks, held=True)
+    await asyncio.to_thread(surgery.take_over, target.pid, reply)
+    matched = len(wanted)
+    if probes.patterns:
+        mapped = mapped_modules(target.pid)
+        if any(is_own(module.path, modules[0].path) and module.path != modules[0].path and not surgery.is_recorder(module.path) for module in mapped):
+            more, warnings = await tracing.resolve(probes.patterns, mapped)
+            late = await tracing.new_hooks([place for address, place in more.items() if address not in wanted], mapped)
+            if late:
+                second = await tracing.prepare(late, held=False)
+                await asyncio.to_thread(surgery.apply, target.pid, second.writes, second.patches)
+            matched = len(more)
+    await asyncio.to_thread(surgery.let_go, target.pid)
+    return matched, warnings
+
+

@@ -1,0 +1,55 @@
+"""Taking over a target whose session process died: everything needed is in its folder, the pool and the store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+from actors.session.journal import Journal
+from actors.session.lifecycle import Started
+from actors.session.launching import finding_of
+from actors.session.capabilities import capabilities
+from actors.session.target import Asker, Target
+from strobe import paths
+from strobe.errors import Code, StrobeError
+from strobe.lanes.pool import open_pool
+from strobe.launch.keeper import adopt_keeper
+from strobe.preflight import inspect
+
+
+async def recover(actor: Asker, folder: Path, collector_for: Any) -> Target:
+    """The target as it is now. What was wanted but not installed when the process died is told as inactive, never guessed."""
+    del actor
+    journal = Journal.load(folder)
+    ask = journal.launch
+    keeper = await asyncio.to_thread(adopt_keeper, folder)
+    pool = await asyncio.to_thread(open_pool, paths.pool_path(ask.session_id))
+    facts = await asyncio.to_thread(inspect, Path(ask.command))
+    collector = collector_for(pool, keeper)
+    target = Target(ask.session_id, folder, journal, keeper, pool, collector, capabilities(finding_of(facts, ask, journal.recorder, has_symbols=True)))
+    target.took(Started(keeper.status().pid))
+    _forget_unpatched(target)
+    collector.start()
+    return target
+
+
+def _forget_unpatched(target: Target) -> None:
+    """Drops hooks whose jump is not in the target: the process died between preparing and patching."""
+    if not target.keeper.target_alive():
+        return
+    probes = target.journal.probes
+    try:
+        memory = os.open(f"/proc/{target.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StrobeError(Code.PROCESS_EXITED, f"Process {target.pid} can't be read: {error.strerror}.", "Query what it did.", value=target.pid) from None
+    try:
+        for address, item in list(probes.installed.items()):
+            patch = item.patch
+            if patch and os.pread(memory, len(patch.data), patch.address) != patch.data:
+                del probes.installed[address]
+    finally:
+        os.close(memory)
+
+

@@ -1,0 +1,62 @@
+"""All that one session holds of its target: the keeper, the pool, what is wanted and installed, and how it lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from actors.session.collector import Collector
+from actors.session.journal import Journal
+from actors.session.lifecycle import Life, Stimulus, step
+from strobe.errors import Code, StrobeError
+from strobe.lanes.layout import HookFlag
+from strobe.lanes.pool import Pool
+from strobe.launch.keeper import Keeper
+from strobe.model.session import Capabilities
+from strobe.protocol.base import Ask
+
+
+class Asker(Protocol):
+    """What the session's parts need of the actor: to ask others."""
+
+    async def ask(self, to: str, message: Ask, *, deadline_s: float = 5.0, cause: str | None = None) -> Any: ...
+
+
+@dataclass
+class Target:
+    session_id: str
+    folder: Path
+    journal: Journal
+    keeper: Keeper
+    pool: Pool
+    collector: Collector
+    capabilities: Capabilities
+    life: Life = field(default_factory=Life)
+    crash: dict[str, Any] | None = None
+
+    @property
+    def pid(self) -> int:
+        if self.life.pid is None:
+            raise StrobeError(Code.PROCESS_EXITED, "The target has not started.", "Launch it first.")
+        return self.life.pid
+
+    @property
+    def injected(self) -> bool:
+        return self.journal.recorder != "none"
+
+    def took(self, stimulus: Stimulus) -> Life:
+        self.life = step(self.life, stimulus)
+        return self.life
+
+    def set_hook(self, hook_id: int, flags: HookFlag) -> None:
+        """Takes effect at the next call: writers read the flags each time."""
+        self.pool.hooks[hook_id]["flags"] = int(flags)
+
+    def require_running(self) -> int:
+        """The pid. Errors: PROCESS_EXITED with how it ended."""
+        if self.life.target_gone or not self.keeper.target_alive():
+            how = f"signal {self.life.signal}" if self.life.signal else f"exit code {self.life.exit_code}" if self.life.exit_code is not None else "just now"
+            what = f"The target of {self.session_id} has ended ({how})."
+            raise StrobeError(Code.PROCESS_EXITED, what, "Query what it did, or set patterns without sessionId and launch it again.", value=self.session_id)
+        return self.pid

@@ -1,0 +1,144 @@
+"""Making what is installed match what is wanted: resolve, plan, prepare, patch; remove is the same difference the other way."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from actors.session import surgery
+from actors.session.modules import is_own, mapped_modules
+from actors.session.probes import Installed
+from actors.session.target import Asker, Target
+from strobe.errors import Code, StrobeError
+from strobe.lanes.layout import HookFlag
+from strobe.model.probe import Hook, Module, Place
+from strobe.protocol.indexer import Plans, PlansReply, Resolve, ResolveReply
+from strobe.protocol.spawner import HookSpec, Prepare, PrepareReply
+
+RESOLVE_S = 20.0
+PREPARE_S = 30.0
+PLANS_BUDGET_MS = 1500
+HOOKS_MAX = 10_000
+# Functions that return twice, or save or inspect the address they return to: their calls are recorded, their exits can't be.
+NO_EXIT = frozenset({
+    "setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "vfork", "__vfork", "__libc_vfork", "getcontext", "__getcontext", "swapcontext",
+    "dlopen", "dlmopen", "dlsym", "dlvsym", "dlclose", "__tls_get_addr", "longjmp", "_longjmp", "siglongjmp", "__libc_longjmp", "__libc_siglongjmp",
+})  # fmt: skip
+
+
+@dataclass
+class Outcome:
+    """What one change did."""
+
+    matched: int
+    warnings: list[str]
+
+
+class Tracing:
+    """One change at a time; the lock also keeps a stop from crossing a change."""
+
+    def __init__(self, actor: Asker, target: Target) -> None:
+        self.actor = actor
+        self.target = target
+        self.lock = asyncio.Lock()
+
+    async def resolve(self, patterns: list[str], modules: list[Module]) -> tuple[dict[int, Place], list[str]]:
+        """Places by runtime address, and what to tell the caller about patterns that matched nothing or too much."""
+        if not patterns:
+            return {}, []
+        program = self.target.journal.launch.command
+        own = [module.path for module in modules if is_own(module.path, program) and not surgery.is_recorder(module.path)]
+        paths = [module.path for module in modules if not surgery.is_recorder(module.path)]
+        ask = Resolve(
+            patterns=patterns, modules=paths, main_modules=own, project_root=self.target.journal.project_root,
+            symbols_path=self.target.journal.launch.symbols_path, limit=HOOKS_MAX,
+        )  # fmt: skip
+        reply: ResolveReply = await self.actor.ask("indexer", ask, deadline_s=RESOLVE_S)
+        bias = {module.path: module.bias for module in modules}
+        places = {bias[place.module] + place.offset: place for place in reply.places}
+        warnings = [f"{item.pattern}: {item.explanation}" for item in reply.patterns if item.explanation]
+        if reply.truncated:
+            warnings.append(f"More than {HOOKS_MAX:,} functions match; the first {HOOKS_MAX:,} are traced. Narrow the patterns.")
+        return places, warnings
+
+    async def new_hooks(self, places: list[Place], modules: list[Module]) -> list[Hook]:
+        """Ids and capture plans for places, announced to the store before any record can use them."""
+        if not places:
+            return []
+        ask = Plans(places=places, symbols_path=self.target.journal.launch.symbols_path, budget_ms=PLANS_BUDGET_MS)
+        reply: PlansReply = await self.actor.ask("indexer", ask, deadline_s=RESOLVE_S)
+        bias = {module.path: module.bias for module in modules}
+        hooks = self.target.journal.probes.new_hooks(places, [bias[place.module] + place.offset for place in places], reply.plans)
+        self.target.journal.save(self.target.folder)
+        self.target.collector.announce_hooks(hooks)
+        return hooks
+
+    async def prepare(self, hooks: list[Hook], *, held: bool) -> PrepareReply:
+        """Frida's visit: thunks for `hooks`. What it refuses is remembered and not tried again."""
+        target = self.target
+        specs = [
+            HookSpec(id=hook.id, address=hook.address, size=hook.place.size, function=hook.place.function, module=hook.place.module, plan=hook.plan.ops)
+            for hook in hooks
+        ]
+        ask = Prepare(pid=target.pid, held=held, pool_path=str(target.pool.path), hooks=specs)
+        reply: PrepareReply = await self.actor.ask(f"spawner:{target.session_id}", ask, deadline_s=PREPARE_S)
+        by_id = {hook.id: hook for hook in hooks}
+        for refused, hook_id in zip(reply.refused, reply.refused_ids, strict=True):
+            if hook_id in by_id:
+                target.journal.probes.refused[by_id[hook_id].address] = refused
+        patches = {patch.hook: patch for patch in reply.patches if patch.hook}
+        for hook in hooks:
+            if hook.id not in reply.refused_ids:
+                target.journal.probes.installed[hook.address] = Installed(hook, patches.get(hook.id))
+                target.set_hook(hook.id, flags_of(hook))
+        target.journal.recorder = reply.recorder
+        target.journal.internal += [patch for patch in reply.patches if not patch.hook]
+        target.journal.save(target.folder)
+        return reply
+
+    async def change(self, add: list[str], remove: list[str]) -> Outcome:
+        """One difference to the set of patterns, in the running target."""
+        async with self.lock:
+            target = self.target
+            pid = target.require_running()
+            if not target.injected:
+                raise StrobeError(Code.NO_DEBUG_SYMBOLS, " ".join(target.capabilities.limitations), "Use its output, or trace another build of it.")
+            patterns = target.journal.probes.changed_patterns(add, remove)
+            modules = mapped_modules(pid)
+            wanted, warnings = await self.resolve(patterns, modules)
+            target.journal.probes.patterns = patterns
+            await self._apply(wanted, modules)
+            return Outcome(matched=len(wanted), warnings=warnings)
+
+    async def _apply(self, wanted: dict[int, Place], modules: list[Module]) -> None:
+        target = self.target
+        difference = target.journal.probes.difference(wanted)
+        for item in difference.disable:
+            item.enabled = False
+            target.set_hook(item.hook.id, HookFlag(0))
+        for item in difference.enable:
+            item.enabled = True
+            target.set_hook(item.hook.id, flags_of(item.hook))
+        hooks = await self.new_hooks(difference.install, modules)
+        if hooks:
+            reply = await self.prepare(hooks, held=False)
+            await asyncio.to_thread(surgery.apply, target.pid, reply.writes, reply.patches)
+        if not target.journal.probes.active:
+            await self.restore_functions()
+        target.journal.save(target.folder)
+
+    async def restore_functions(self) -> None:
+        """Puts the functions' own bytes back. Their hooks are forgotten: wanted again, they get new ids."""
+        probes = self.target.journal.probes
+        patches = [item.patch for item in probes.installed.values() if item.patch]
+        if patches and self.target.keeper.target_alive():
+            await asyncio.to_thread(surgery.restore, self.target.pid, patches)
+        probes.installed = {address: item for address, item in probes.installed.items() if not item.patch}
+        self.target.journal.save(self.target.folder)
+
+
+def flags_of(hook: Hook) -> HookFlag:
+    name = hook.place.function_raw.split("@", 1)[0]
+    if name in NO_EXIT or name.startswith("_Unwind_"):
+        return HookFlag.ENABLED
+    return HookFlag.ENABLED | HookFlag.WANT_EXIT
