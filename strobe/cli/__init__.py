@@ -1,0 +1,16 @@
+"""`strobe COMMAND`. `strobe mcp` is answered before anything else is imported: its client waits for it."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["mcp"]:
+        from strobe.cli.mcp import run_shim  # only what the shim needs: stdlib and zmq
+
+        run_shim()
+    else:
+        from strobe.cli.commands import run_command  # typer, and what the command needs
+
+        run_command()

@@ -213,8 +213,7 @@ class Actor:
             await self.resumed()
 
     @handles(Adopt, completes=True)
-    async def _adopt(self, ask: Adopt, context: Context) -> Done:
-        del context
+    async def _adopt(self, ask: Adopt, _: Context) -> Done:
         self.name, self.session_id = ask.name, ask.session_id
         self._log_file.move_to(self._log_file.path.with_name(f"{log_name(ask.name)}.jsonl"))
         self.log.info("adopted", name=ask.name, recovering=ask.recovering)

@@ -20,7 +20,6 @@ from strobe.errors import Code, StrobeError
 from strobe.model.base import Noun
 
 PROTO: Final = 1
-BODY_BYTES_MAX: Final = 64 << 20
 
 _M = TypeVar("_M", bound=Noun)
 
@@ -87,7 +86,8 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
-    return msgpack.unpackb(data, raw=False, strict_map_key=False, max_buffer_size=BODY_BYTES_MAX)
+    """Raises ValueError or msgpack.UnpackException. Sizes inside are bounded by the size of `data` (msgpack's own rule)."""
+    return msgpack.unpackb(data, raw=False, strict_map_key=False)
 
 
 def pack_model(model: Noun) -> bytes:

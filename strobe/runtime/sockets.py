@@ -30,6 +30,8 @@ class EndpointLock:
             raise StrobeError(Code.ACTOR_UNAVAILABLE, text, "Wait for it to end, or see `strobe-ctl actors`.", value=endpoint) from None
 
     def release(self) -> None:
+        """After the socket is closed: its file, which libzmq leaves behind, goes first."""
+        Path(str(self.path).removesuffix(".lock")).unlink(missing_ok=True)
         os.close(self._fd)
 
 

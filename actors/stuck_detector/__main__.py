@@ -1,0 +1,4 @@
+from actors.stuck_detector.actor import StuckDetector
+from strobe.runtime import main
+
+main(StuckDetector)

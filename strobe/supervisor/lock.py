@@ -1,0 +1,50 @@
+"""One node per home: whoever holds the flock on run/lock is it. The pid in the file is information, never proof."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+PROBE_S: Final = 0.3  # a client that asks whether a node runs holds the lock for microseconds
+
+
+class NodeLock:
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "lock"
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def take(self) -> bool:
+        """False: another node has it."""
+        until = time.monotonic() + PROBE_S
+        while not self._try():
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.02)
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        return True
+
+    def _try(self) -> bool:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def holder(self) -> int | None:
+        """pid the holder wrote, if it has written one yet."""
+        text = os.pread(self._fd, 32, 0).strip()
+        return int(text) if text.isdigit() else None
+
+    def is_held(self) -> bool:
+        """By another process. Takes nothing for longer than this call."""
+        if self._try():
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+            return False
+        return True
+
+    def close(self) -> None:
+        os.close(self._fd)

@@ -1,0 +1,102 @@
+"""A session's two processes, and the spare pair that waits warm for the next one."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from strobe.errors import Code, StrobeError
+from strobe.runtime.log import Logger
+from strobe.supervisor.nursery import Nursery
+from strobe.supervisor.process import Process, State
+from strobe.supervisor.table import Table
+from strobe.supervisor.topology import Role
+
+PAIR_READY_S: Final = 20.0
+SPAWNER_GRACE_S: Final = 5.0  # how long a ready session waits for a spawner that may never come: there is direct mode
+
+Adopter = Callable[[Process, str, str, bool], Awaitable[None]]  # process, new name, session id, recovering
+
+
+class Sessions:
+    def __init__(self, table: Table, nursery: Nursery, roles: tuple[Role, ...], adopt: Adopter, log: Logger) -> None:
+        self._table = table
+        self._nursery = nursery
+        self._roles = tuple(role for role in roles if role.per_session)
+        self._adopt = adopt
+        self.log = log
+        self._numbers = itertools.count(1)
+        self._warm: list[Process] = []
+        self._taking = asyncio.Lock()
+
+    def live(self) -> set[str]:
+        return {process.session_id for process in self._table if process.session_id is not None}
+
+    def is_warm(self, process: Process) -> bool:
+        return process in self._warm
+
+    def warm_up(self) -> None:
+        """Starts the spare pair, unless it is there."""
+        if self._warm or self._nursery.closing:
+            return
+        number = next(self._numbers)
+        for role in self._roles:
+            process = Process(f"{role.name}:warm-{number}", role)
+            self._warm.append(process)
+            self._table.add(process)
+            self._nursery.start(process)
+
+    def drop_warm(self, process: Process) -> None:
+        """A spare died or failed: it is forgotten with its partner; `warm_up` makes others."""
+        self._warm = [spare for spare in self._warm if spare is not process]
+        self._table.remove(process)
+
+    async def open(self, session_id: str) -> list[Process]:
+        """The pair of `session_id`, ready and adopted. Raises StrobeError."""
+        if session_id in self.live():
+            raise StrobeError(Code.SESSION_EXISTS, f"Session {session_id} already has its processes.", "Stop it first.", value=session_id)
+        async with self._taking:
+            self.warm_up()
+            pair, self._warm = self._warm, []
+        try:
+            await asyncio.gather(*(self._take(process, session_id) for process in pair))
+        except (StrobeError, TimeoutError) as error:
+            await asyncio.gather(*(self._remove(process, "could not be opened") for process in pair))
+            why = error.what if isinstance(error, StrobeError) else f"none was ready within {PAIR_READY_S:g} s."
+            text = f"Session {session_id} got no processes: {why}"
+            raise StrobeError(Code.ACTOR_UNAVAILABLE, text, "Retry; see `strobe-ctl actors`.", value=session_id) from error
+        finally:
+            self.warm_up()
+        return pair
+
+    async def _take(self, process: Process, session_id: str) -> None:
+        name = f"{process.role.name}:{session_id}"
+        optional = process.role.on_demand
+        try:
+            async with asyncio.timeout(SPAWNER_GRACE_S if optional else PAIR_READY_S):
+                await process.ready.wait()
+        except TimeoutError:
+            if not optional:
+                raise
+            self.log.warning("not ready; started again when asked for", actor=process.name)
+            process.session_id, process.leaving = session_id, False
+            self._table.rename(process, name)
+            return
+        await self._adopt(process, name, session_id, False)
+
+    async def close(self, session_id: str, reason: str) -> None:
+        """Ends what belongs to a session, the session first: it may still need its spawner to leave the target."""
+        mine = [process for process in self._table if process.session_id == session_id]
+        for process in mine:
+            process.leaving = True
+        for process in sorted(mine, key=lambda process: process.role.stop_order):
+            await self._remove(process, reason)
+
+    async def _remove(self, process: Process, reason: str) -> None:
+        await self._nursery.stop(process, reason)
+        self._table.remove(process)
+
+    def all(self) -> list[Process]:
+        return [process for process in self._table if process.role.per_session and process.state is not State.STOPPED]

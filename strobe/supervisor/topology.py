@@ -1,0 +1,35 @@
+"""What runs: one line per role."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    name: str
+    per_session: bool = False  # one per session, from the warm pair; the others run from node start to node end
+    on_demand: bool = False  # after a death, restarted by the next ask to it
+    keeps_children: bool = False  # its process group outlives it: keepers of targets are in it
+    stop_order: int = 0  # at shutdown, lower numbers first
+    stop_s: float = 22.0  # after BYE; a little more than Actor.STOPPING_S
+
+
+ROLES: Final = (
+    Role("gateway", stop_order=0, stop_s=8),
+    Role("session", per_session=True, keeps_children=True, stop_order=1),
+    Role("spawner", per_session=True, on_demand=True, stop_order=2, stop_s=8),
+    Role("stuck_detector", stop_order=2, stop_s=4),
+    Role("indexer", stop_order=2, stop_s=8),
+    Role("store", stop_order=3, stop_s=40),
+)
+
+
+def topology() -> tuple[Role, ...]:
+    """The roles of this node. STROBE_ROLES (comma-separated) leaves others out: for tests of one actor."""
+    wanted = os.environ.get("STROBE_ROLES")
+    if wanted is None:
+        return ROLES
+    return tuple(role for role in ROLES if role.name in wanted.split(","))
