@@ -16,7 +16,7 @@
 
 #include "keeper.h"
 
-enum { DISK_RETRY_MS = 100, POLL_CHILDREN = STREAMS + 1, POLL_CONTROL, POLLS = POLL_CONTROL + CONTROL_CONNECTIONS + 1 };
+enum { RETRY_MS = 100, POLL_CHILDREN = STREAMS + 1, POLL_CONTROL, POLLS = POLL_CONTROL + CONTROL_CONNECTIONS + 1 };
 
 struct keeper_status *status;
 
@@ -102,17 +102,20 @@ static bool streams_open(const struct channels *channels) {
 }
 
 static void serve(struct channels *channels, pid_t root, int children) {
-    bool alive = true, drain = false;
-    while (alive || (!drain && (streams_open(channels) || output_waits()))) {
+    bool drain = false;
+    channels->root_alive = true;
+    while (channels->root_alive || (!drain && (streams_open(channels) || output_waits()))) {
         struct pollfd polls[POLLS];
-        for (int i = 0; i < STREAMS; i++) polls[i] = (struct pollfd){output_waits() ? -1 : channels->stream[i], POLLIN, 0};
+        bool held = output_waits() || channels->hung;
+        for (int i = 0; i < STREAMS; i++) polls[i] = (struct pollfd){held ? -1 : channels->stream[i], POLLIN, 0};
         bool writes = input_wants_write(channels);
         polls[STREAMS] = (struct pollfd){writes || !channels->pty ? channels->input : -1, writes ? POLLOUT : 0, 0};
         polls[POLL_CHILDREN] = (struct pollfd){children, POLLIN, 0};
         control_poll(polls + POLL_CONTROL);
-        if (poll(polls, POLLS, output_waits() ? DISK_RETRY_MS : -1) < 0) continue; /* EINTR after SIGCONT */
+        if (poll(polls, POLLS, held ? RETRY_MS : -1) < 0) continue; /* EINTR after SIGCONT */
         for (int i = 0; i < STREAMS; i++) {
-            if (polls[i].revents != 0 && !output_waits()) output_read(channels, i, !drain);
+            bool readable = polls[i].revents != 0 || (channels->hung && channels->stream[i] >= 0);
+            if (readable && !output_waits()) output_read(channels, i, !drain);
         }
         if (output_waits()) output_retry();
         if (polls[STREAMS].revents & POLLERR) input_shut(channels);
@@ -121,9 +124,9 @@ static void serve(struct channels *channels, pid_t root, int children) {
             struct signalfd_siginfo told;
             while (read(children, &told, sizeof told) == (ssize_t)sizeof told) {
             }
-            if (reap(root)) alive = false;
+            if (reap(root)) channels->root_alive = false;
         }
-        control_serve(polls + POLL_CONTROL, channels, alive ? root : 0, &drain);
+        control_serve(polls + POLL_CONTROL, channels, channels->root_alive ? root : 0, &drain);
         if (drain && output_waits()) output_forget();
     }
 }
@@ -134,7 +137,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     struct launch launch = {0};
-    struct channels channels = {{-1, -1}, -1, false};
+    struct channels channels = {{-1, -1}, -1, false, false, false};
     int children = -1;
     enum launch_stage stage = STAGE_PIPES;
     errno = 0;

@@ -50,6 +50,8 @@ struct channels {
     int stream[STREAMS];
     int input;
     bool pty;
+    bool root_alive;
+    bool hung; /* a pty that nobody has open just now, though the root lives */
 };
 
 extern struct keeper_status *status;

@@ -61,7 +61,10 @@ bool output_read(struct channels *channels, int stream, bool keep) {
     ssize_t count = read(channels->stream[stream], record.data, READ_BYTES);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     bool more = count > 0;
-    if (count <= 0) { /* a pty whose last writer went says EIO */
+    /* A pty that nobody has open says EIO. Closing it hangs up its session, whose leader may be on its way to a clean exit. */
+    channels->hung = count <= 0 && channels->pty && channels->root_alive;
+    if (channels->hung) return false;
+    if (count <= 0) {
         close(channels->stream[stream]);
         if (channels->pty && channels->input == channels->stream[stream]) channels->input = -1;
         channels->stream[stream] = -1;

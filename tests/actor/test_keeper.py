@@ -191,6 +191,20 @@ def test_a_pty_merges_the_streams_and_changes_no_byte(keepers: Launcher) -> None
     assert output_of(keeper)[0] == b"50 132\nterminal\n"
 
 
+def test_a_pty_loses_nothing_and_hangs_nobody_up(keepers: Launcher) -> None:
+    for _ in range(25):
+        keeper = keepers.run(*sh("head -c 300000 /dev/zero; exec >&- 2>&- <&-; sleep 0.01; exit 7"), pty=True, stdin="open")
+        assert keeper.status().exit_code == 7
+        assert output_of(keeper)[0] == bytes(300_000)
+
+
+def test_a_pty_that_was_let_go_can_be_opened_again(keepers: Launcher, tmp_path: Path) -> None:
+    keeper = keepers.start(*sh(f"exec >&- 2>&- <&-; while [ ! -e {tmp_path}/gate ]; do sleep 0.01; done; echo again >/dev/tty; exit 8"), pty=True)
+    (tmp_path / "gate").touch()
+    assert keeper.wait(lambda status: status.ended, WAIT_S).exit_code == 8
+    assert output_of(keeper)[0] == b"again\n"
+
+
 def test_only_a_pty_can_be_resized(keepers: Launcher) -> None:
     with pytest.raises(StrobeError, match="resize"):
         keepers.start("/bin/sleep", "100").control.resize(10, 10)
