@@ -35,6 +35,8 @@ def _tidy(node: Any, definitions: Json, strict: bool) -> Any:
     tidy = {key: _tidy_member(key, value, definitions, strict) for key, value in node.items() if key not in ("title", "$defs")}
     if "enum" in tidy:
         tidy.pop("type", None)  # the values say it
+        if tidy.get("default") == tidy["enum"][0]:
+            tidy.pop("default")
     if not strict or tidy.get("additionalProperties") is True:
         tidy.pop("additionalProperties", None)
     return tidy
@@ -42,8 +44,13 @@ def _tidy(node: Any, definitions: Json, strict: bool) -> Any:
 
 def _tidy_member(key: str, value: Any, definitions: Json, strict: bool) -> Any:
     if key == "properties":
-        return {name: _tidy(item, definitions, strict) for name, item in value.items()}
+        return {name: _tidy(value[name], definitions, strict) for name in sorted(value, key=_rank)}
     return _tidy(value, definitions, strict)
+
+
+def _rank(name: str) -> int:
+    """What matters most comes first; otherwise the order of declaration stays."""
+    return {"sessionId": 0, "action": 0, "command": 0, "maxTokens": 2, "warnings": 2, "leftOut": 2}.get(name, 1)
 
 
 def _property(schema: Json) -> Json:

@@ -23,7 +23,7 @@ class Arguments(BaseModel):
     """A tool's input. Unknown fields and other types than those declared are refused."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
-    max_tokens: int = Field(default=DEFAULT_TOKENS, ge=SHORTEST_TOKENS, le=100_000)
+    max_tokens: int = Field(default=DEFAULT_TOKENS, ge=SHORTEST_TOKENS)
 
 
 class Result(BaseModel):

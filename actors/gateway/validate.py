@@ -29,12 +29,12 @@ def parse_arguments(tool: Tool, given: Mapping[str, Any]) -> Arguments:
 
 def _refusal(tool: Tool, problems: Sequence[ErrorDetails]) -> StrobeError:
     seen: dict[str, str] = {}
-    for problem in problems:
+    for problem in sorted(problems, key=lambda problem: problem["type"] != "extra_forbidden"):
         name = field_name(tool.arguments, problem["loc"])
         seen.setdefault(name, _sentence(tool, name, problem))
     sentences = list(seen.values())[:_SHOWN_MAX]
     unknown = [problem for problem in problems if problem["type"] == "extra_forbidden"]
-    next_step = _nearest(tool.arguments, unknown[0]["loc"]) if unknown else "Correct it and call again."
+    next_step = _nearest(tool.arguments, unknown[0]["loc"]) if unknown else f"Correct `{next(iter(seen))}` and call {tool.name} again."
     return StrobeError(Code.VALIDATION_ERROR, " ".join(sentences), next_step, value=next(iter(seen)))
 
 
@@ -78,8 +78,9 @@ _UNION_TAGS: Final = frozenset({"str", "int", "bool", "float", "none"})
 
 
 def _members(model: type[BaseModel] | None) -> dict[str, Any]:
-    """Wire name → annotation."""
-    return {info.alias or name: info.annotation for name, info in model.model_fields.items()} if model else {}
+    """Wire name → annotation, required fields first."""
+    fields = sorted(model.model_fields.items(), key=lambda item: not item[1].is_required()) if model else []
+    return {info.alias or name: info.annotation for name, info in fields}
 
 
 def _model_of(annotation: Any) -> type[BaseModel] | None:

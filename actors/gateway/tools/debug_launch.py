@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from mcp.types import ToolAnnotations
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from actors.gateway.command import Program, find_program, project_folder, target_environment
 from actors.gateway.tool import Arguments, Call, Result, Tool
@@ -31,12 +31,12 @@ class OpenInput(BaseModel):
 class LaunchArguments(Arguments):
     command: str
     args: list[str] = []
-    cwd: str | None = None
-    project_root: str
+    cwd: str | None = Field(default=None, description="default: the command's folder")
+    project_root: str = Field(description="absolute folder of the sources")
     env: dict[str, str] = {}
     symbols_path: str | None = None
-    stdin: str | OpenInput | None = None
-    pty: bool = False
+    stdin: str | OpenInput | None = Field(default=None, description="text then EOF; {open:true}: kept open; absent: /dev/null")
+    pty: bool = Field(default=False, description="a terminal; stderr joins stdout")
 
 
 class LaunchResult(Result):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mcp.types import ToolAnnotations
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
@@ -14,12 +14,13 @@ from strobe.protocol import store
 from strobe.render.budget import reply_tokens
 from strobe.render.events import query_text
 
-_DESCRIPTION: Final = "Query a session's timeline (calls, output, crashes) by filters or sql; page with cursor, poll with afterEventId=lastEventId."
+_DESCRIPTION: Final = "Query a session's timeline (calls, output, crashes) by filters or sql. Page: cursor. Poll: afterEventId=lastEventId."
 _NOT_FILTERS: Final = ("session_id", "sql", "max_tokens")
 
 
 class QueryArguments(Query, Arguments):
     session_id: str
+    time_from: int | str | None = Field(default=None, description="ns or -5s")
     sql: str | None = None
 
 
