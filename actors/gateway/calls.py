@@ -16,11 +16,11 @@ from actors.gateway.alias import Alias
 from actors.gateway.tool import Arguments, Asker, Call, Client, Tool
 from actors.gateway.tools import ALIASES, TOOLS
 from actors.gateway.validate import parse_arguments
+from strobe.config import load_settings
 from strobe.errors import Code, StrobeError
 from strobe.render.budget import fit_lists
 from strobe.render.errors import error_text
 from strobe.runtime.log import Logger
-from strobe.settings import read_settings
 
 CALL_S: Final = 14.5  # SPEC §4: no call blocks past 15 s
 CALLS_PER_CLIENT_MAX: Final = 32
@@ -86,7 +86,7 @@ class Calls:
     async def _run(self, item: Tool | Alias, given: Mapping[str, Any], client: Client, cause: str) -> CallToolResult:
         tool = item.tool if isinstance(item, Alias) else item
         arguments = parse_arguments(tool, item.arguments(given) if isinstance(item, Alias) else given)
-        settings = read_settings(_project_root(arguments))
+        settings = load_settings(_project_root(arguments))
         call = Call(client, cause, self._asker, settings.values, self._keep, list(settings.warnings))
         result = await tool.run(arguments, call)
         wire = result.model_copy(update={"warnings": [*call.warnings, *result.warnings]}).to_wire()
@@ -106,9 +106,9 @@ class Calls:
             self.log.error("work after a call failed", exc_info=error)
 
 
-def _project_root(arguments: Arguments) -> Path | None:
+def _project_root(arguments: Arguments) -> str | None:
     root = getattr(arguments, "project_root", None)
-    return Path(root) if root and Path(root).is_absolute() else None
+    return root if isinstance(root, str) and Path(root).is_absolute() and "\0" not in root else None
 
 
 def _internal(tool: str, cause: str) -> StrobeError:

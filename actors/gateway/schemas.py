@@ -22,9 +22,9 @@ import strobe.protocol
 from actors.gateway.card import build_card
 from actors.gateway.server import listed_tools
 from strobe import __version__
+from strobe.config import SETTINGS, Setting
 from strobe.errors import Code
 from strobe.protocol.base import Ask, Message
-from strobe.settings import ALL
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,14 +35,17 @@ def tools_json() -> Any:
 
 def settings_json() -> Any:
     """JSON Schema of settings.json."""
-    kinds: dict[str, dict[str, Any]] = {"strings": {"type": "array", "items": {"type": "string"}}}
-    properties = {}
-    for setting in ALL:
-        schema = {**kinds.get(setting.kind, {"type": setting.kind}), "default": setting.default, "description": setting.meaning}
-        schema |= {"minimum": setting.low} if setting.low is not None else {}
-        schema |= {"maximum": setting.high} if setting.high is not None else {}
-        properties[setting.key] = schema
+    properties = {setting.key: _setting_schema(setting) for setting in SETTINGS}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _setting_schema(setting: Setting) -> dict[str, Any]:
+    if isinstance(setting.default, bool):
+        return {"type": "boolean", "default": setting.default}
+    if isinstance(setting.default, tuple):
+        return {"type": "array", "items": {"type": "string"}, "default": list(setting.default)}
+    kind = "integer" if isinstance(setting.default, int) else "number"
+    return {"type": kind, "minimum": setting.low, "maximum": setting.high, "default": setting.default}
 
 
 def errors_json() -> Any:

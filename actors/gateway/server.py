@@ -12,7 +12,7 @@ from actors.gateway.calls import Calls
 from actors.gateway.tool import Client
 from actors.gateway.tools import ALIASES, TOOLS
 from strobe import __version__
-from strobe.settings import read_settings
+from strobe.config import load_settings
 
 INSTRUCTIONS: Final = (
     "Strobe debugs running programs without recompiling them. debug_launch a program, debug_query its output and calls, "
@@ -31,7 +31,7 @@ _LISTED: Final = {legacy: listed_tools(legacy) for legacy in (False, True)}
 
 def build_server(client: Client, calls: Calls) -> Server[Any]:
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
-        return _LISTED[bool(read_settings()["mcp.legacyTools"])]
+        return _LISTED[bool(load_settings().values["mcp.legacyTools"])]
 
     async def call_tool(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         return await calls.call(params.name, params.arguments or {}, client)

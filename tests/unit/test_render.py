@@ -61,7 +61,14 @@ def test_estimate_holds_for_hexadecimal_and_base64() -> None:
 
 
 def test_fit_lists_cuts_whole_items_and_counts_them() -> None:
-    reply = {"mode": "pending", "activePatterns": [f"namespace{n}::function{n}" for n in range(2000)], "hookedFunctions": 0, "activeWatches": [], "eventLimit": 9, "status": "ok"}
+    reply = {
+        "mode": "pending",
+        "activePatterns": [f"namespace{n}::function{n}" for n in range(2000)],
+        "hookedFunctions": 0,
+        "activeWatches": [],
+        "eventLimit": 9,
+        "status": "ok",
+    }
     cut, text = fit_lists(reply, ("activePatterns",), trace_text, 500)
     assert reply_tokens(cut, text) <= 500
     assert cut["activePatterns"] == reply["activePatterns"][: len(cut["activePatterns"])]
@@ -94,7 +101,15 @@ def test_several_processes_are_told_apart() -> None:
 
 
 def test_query_text_tells_total_cursor_and_losses() -> None:
-    text = query_text({**page([call_event(1)]), "totalCount": 1200, "cursor": "abc", "eventsDropped": {"lane full": 12, "evicted": 0}, "crash": {"signalName": "SIGSEGV", "function": "push"}})
+    text = query_text(
+        {
+            **page([call_event(1)]),
+            "totalCount": 1200,
+            "cursor": "abc",
+            "eventsDropped": {"lane full": 12, "evicted": 0},
+            "crash": {"signalName": "SIGSEGV", "function": "push"},
+        }
+    )
     assert "1 of 1,200 events." in text
     assert "cursor=abc" in text
     assert "Lost: 12 lane full" in text
@@ -118,7 +133,16 @@ def test_launch_text_holds_limits_and_next_steps() -> None:
 
 @pytest.mark.parametrize(
     ("ns", "text"),
-    [(0, "0 ns"), (999, "999 ns"), (1000, "1 µs"), (66_012, "66 µs"), (1_250, "1.25 µs"), (12_000_000, "12 ms"), (3_210_000_000, "3.21 s"), (7_200_000_000_000, "7200 s")],
+    [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1000, "1 µs"),
+        (66_012, "66 µs"),
+        (1_250, "1.25 µs"),
+        (12_000_000, "12 ms"),
+        (3_210_000_000, "3.21 s"),
+        (7_200_000_000_000, "7200 s"),
+    ],
 )
 def test_durations(ns: int, text: str) -> None:
     assert duration(ns) == text
