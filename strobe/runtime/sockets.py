@@ -60,8 +60,10 @@ def bind_router(socket: zmq.Socket[Any], context: zmq.Context[Any], endpoint: st
 
 
 def connect_dealer(socket: zmq.Socket[Any], endpoint: str, identity: str, *, hwm: int = HWM_CONTROL) -> None:
+    """`identity` empty: the ROUTER names this connection itself."""
     harden(socket, hwm=hwm)
-    socket.setsockopt(zmq.IDENTITY, identity.encode())
+    if identity:
+        socket.setsockopt(zmq.IDENTITY, identity.encode())
     socket.setsockopt(zmq.RECONNECT_IVL, 20)
     socket.setsockopt(zmq.RECONNECT_IVL_MAX, 500)
     socket.connect(endpoint)
