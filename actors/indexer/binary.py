@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import chain
 
+import numpy
+from numpy.typing import NDArray
+
+from actors.indexer import lines as stage2
+from actors.indexer.debug_files import find_debug_file, has_debug_info
 from actors.indexer.elf import ElfFile, FileStamp
-from actors.indexer.source_name import SourceName, source_name
+from actors.indexer.lines import Lines
 from actors.indexer.symbols import AddressMap, Rows, SymbolTable, read_table
 
 BINARIES_MAX = 64
@@ -19,6 +23,8 @@ class Binary:
     def __init__(self, elf: ElfFile, debug: ElfFile | None) -> None:
         self.elf = elf
         self.debug = debug
+        self.problems: list[str] = []
+        self._lines: Lines | None = None
 
     @property
     def path(self) -> str:
@@ -37,8 +43,10 @@ class Binary:
         return self.elf.has(".symtab") or (self.debug is not None and self.debug.has(".symtab"))
 
     @cached_property
-    def functions(self) -> int:
-        return len(set(chain.from_iterable(table.values.tolist() for table in self.tables)))
+    def starts(self) -> NDArray[numpy.uint64]:
+        """Link-time addresses of all functions, sorted, each once."""
+        values = [table.values for table in self.tables]
+        return numpy.unique(numpy.concatenate(values)) if values else numpy.zeros(0, dtype=numpy.uint64)
 
     @cached_property
     def addresses(self) -> AddressMap:
@@ -48,9 +56,22 @@ class Binary:
     def dwarf_file(self) -> ElfFile | None:
         """The file that holds `.debug_info`, or None."""
         for elf in (self.elf, self.debug):
-            if elf is not None and (elf.has(".debug_info") or elf.has(".zdebug_info")):
+            if elf is not None and has_debug_info(elf):
                 return elf
         return None
+
+    @property
+    def lines(self) -> Lines | None:
+        """Stage 2, when it has been built."""
+        if self._lines is None and self.dwarf_file is not None:
+            self._lines = stage2.load(self.elf, self.debug)
+        return self._lines
+
+    def build_lines(self) -> Lines | None:
+        """Stage 2, built now unless it is there already."""
+        if self.lines is None and self.dwarf_file is not None:
+            self._lines = stage2.build(self.elf, self.debug, self.dwarf_file, self.starts, self.problems)
+        return self._lines
 
     def names(self, key: bytes | None) -> Iterator[tuple[SymbolTable, int, str]]:
         """Symbols whose linkage name has a match of `key` (all without one)."""
@@ -83,12 +104,9 @@ class Library:
             self._binaries[key] = kept
             return kept[1]
         elf = ElfFile.open(path)
-        binary = Binary(elf, None)
+        binary = Binary(elf, find_debug_file(elf, symbols_path))
         self._binaries[key] = (elf.stamp, binary)
         while len(self._binaries) > BINARIES_MAX:
             self._binaries.pop(next(iter(self._binaries)))
         return binary
 
-
-def shown_name(raw: str) -> SourceName:
-    return source_name(raw)

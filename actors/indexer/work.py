@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from actors.indexer.binary import Binary, Library
+from actors.indexer.frames import AddressSpace
 from actors.indexer.raw_plan import raw_plan
 from actors.indexer.resolver import Resolver
-from strobe.protocol.indexer import Load, ModuleFacts, Plans, PlansReply, Resolve, ResolveReply
+from actors.indexer.unwind.walker import Step
+from strobe.protocol.indexer import FramesReply, Load, ModuleFacts, Plans, PlansReply, Resolve, ResolveReply, Symbolise, Unwind
+
+
+@dataclass(frozen=True, slots=True)
+class BuildLines:
+    """Between actor and worker only: index a file's lines (stage 2) and leave them in the cache."""
+
+    path: str
+    symbols_path: str | None
+    TYPE = "indexer.build_lines"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`wanting`: files whose lines would make the reply better, and are not indexed yet."""
+
+    reply: Any
+    wanting: list[str] = field(default_factory=list)
 
 
 class Work:
@@ -17,28 +37,51 @@ class Work:
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._library = Library()
+        self._handlers: dict[type[Any], Callable[[Any], Answer]] = {
+            Load: self._load,
+            Resolve: self._resolve,
+            Plans: self._plans,
+            Symbolise: self._symbolise,
+            Unwind: self._unwind,
+            BuildLines: self._build_lines,
+        }
 
-    def run(self, ask: Any) -> Any:
-        handlers: dict[type[Any], Callable[[Any], Any]] = {Load: self.load, Resolve: self.resolve, Plans: self.plans}
-        return handlers[type(ask)](ask)
+    def run(self, ask: Any) -> Answer:
+        """Errors: StrobeError."""
+        return self._handlers[type(ask)](ask)
 
-    def load(self, ask: Load) -> ModuleFacts:
+    def _load(self, ask: Load) -> Answer:
         binary = self._open(ask.path, ask.symbols_path)
-        return ModuleFacts(
+        facts = ModuleFacts(
             path=binary.path,
             build_id=binary.elf.build_id,
             has_symbols=binary.has_symbols,
             has_debug_info=binary.dwarf_file is not None,
             debug_file=binary.debug.path if binary.debug is not None else None,
-            functions=binary.functions,
+            functions=len(binary.starts),
         )
+        return Answer(facts, [ask.path] if binary.dwarf_file is not None and binary.lines is None else [])
 
-    def resolve(self, ask: Resolve) -> ResolveReply:
-        resolver = Resolver(lambda path: self._open(path, ask.symbols_path), ask.modules, ask.main_modules, ask.limit)
-        return resolver.resolve(ask.patterns)
+    def _resolve(self, ask: Resolve) -> Answer:
+        resolver = Resolver(lambda path: self._open(path, ask.symbols_path), ask.modules, ask.main_modules, ask.project_root, ask.limit)
+        reply: ResolveReply = resolver.resolve(ask.patterns)
+        return Answer(reply, resolver.wanting)
 
-    def plans(self, ask: Plans) -> PlansReply:
-        return PlansReply(plans=[raw_plan() for _ in ask.places], complete=True)
+    def _plans(self, ask: Plans) -> Answer:
+        return Answer(PlansReply(plans=[raw_plan() for _ in ask.places], complete=True))
+
+    def _symbolise(self, ask: Symbolise) -> Answer:
+        space = AddressSpace(ask.modules, lambda path: self._open(path, ask.symbols_path))
+        steps = [Step(address, index == 0 or not ask.return_addresses) for index, address in enumerate(ask.addresses)]
+        return Answer(FramesReply(frames=space.symbolise(steps)), space.wanting)
+
+    def _unwind(self, ask: Unwind) -> Answer:
+        space = AddressSpace(ask.modules, lambda path: self._open(path, ask.symbols_path))
+        frames = space.unwind(dict(ask.regs), ask.stack_base, ask.stack, ask.limit)
+        return Answer(FramesReply(frames=frames), space.wanting)
+
+    def _build_lines(self, ask: BuildLines) -> Answer:
+        return Answer(self._open(ask.path, ask.symbols_path).build_lines() is not None)
 
     def _open(self, path: str, symbols_path: str | None) -> Binary:
         self._tell(path)
