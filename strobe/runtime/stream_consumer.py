@@ -29,6 +29,7 @@ class _Stream:
     received: int  # its last seq handed out
     peer: bytes
     outstanding: tuple[int, int]  # (epoch, seq) of the last batch handed out
+    heard: int = 0  # last seq its producer's HELLO named
     owed_hello: bool = False  # a new producer waits until its predecessor's batches are committed
 
 
@@ -116,6 +117,7 @@ class StreamConsumer:
             self.dropped += kind == BATCH
             self._say(peer, SUPERSEDED, {"epoch": stream.epoch})
         elif kind == HELLO:
+            stream.heard = seq
             self._hello(session, stream, epoch, peer)
         elif kind == BATCH and self._is_next(stream, header, epoch, seq, peer):
             stream.epoch, stream.received, stream.peer, stream.outstanding = epoch, seq, peer, (epoch, seq)
@@ -159,7 +161,8 @@ class StreamConsumer:
         if stream.committed.epoch != stream.epoch:
             stream.committed = self._position_of(session)
         at = stream.committed
-        self._say(stream.peer, HELLO, {"epoch": at.epoch, "seq": at.seq, "received": stream.received, "resume": at.resume})
+        body = {"epoch": at.epoch, "seq": at.seq, "resume": at.resume, "received": stream.received, "heard": stream.heard}
+        self._say(stream.peer, HELLO, body)
 
     def _say(self, peer: bytes, kind: bytes, body: dict[str, Any]) -> None:
         """An answer that cannot be delivered is not missed: the producer says HELLO again."""

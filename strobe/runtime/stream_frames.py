@@ -3,7 +3,8 @@
     [H][{session, epoch, seq}]                 HELLO: first, after 250 ms without progress, and when asked (N). seq: last sent
     [B][{session, epoch, seq, kind, …}][raw]…  a batch; the first of an epoch also has base: [epoch, seq] it continues from
 Consumer → producer:
-    [H][{epoch, seq, received, resume}]        what is committed for the session; `received`: last seq taken of the producer's epoch
+    [H][{epoch, seq, resume, received, heard}] what is committed for the session; `received`: last seq taken of the producer's epoch;
+                                               `heard`: the seq its HELLO named
     [A][{epoch, seq}]                          committed up to seq, cumulative
     [N][{epoch, seq}]                          a gap: say HELLO
     [S][{epoch}]                               superseded: a later epoch of this session exists

@@ -34,7 +34,6 @@ class StreamProducer:
         self._next = 1
         self._greeted = False
         self._said_hello_at = self._progress_at = self._heard_at = time.monotonic()
-        self._sent_at_hello = 0
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._socket = self._context.socket(zmq.DEALER)
         connect_dealer(self._socket, endpoint, "", hwm=4 * WINDOW)
@@ -113,8 +112,7 @@ class StreamProducer:
 
     def _say_hello(self) -> None:
         self._said_hello_at = time.monotonic()
-        self._sent_at_hello = self._next - 1
-        self._put([HELLO, pack({"session": self.session_id, "epoch": self.epoch, "seq": self._sent_at_hello})])
+        self._put([HELLO, pack({"session": self.session_id, "epoch": self.epoch, "seq": self._next - 1})])
 
     def _put(self, frames: Sequence[Buffer]) -> bool:
         """False: the queue is full. What it should have held is still in the window, and the next HELLO finds it missing."""
@@ -133,9 +131,12 @@ class StreamProducer:
     def _heard(self, frames: list[bytes]) -> None:
         self._heard_at = time.monotonic()
         kind, body = frames[0], unpack(frames[1])
-        if kind == SUPERSEDED:
+        if kind == SUPERSEDED and not self._greeted:  # the clock went back since our predecessor began
+            self.epoch = max(self.epoch, body["epoch"] + 1)
+            self._say_hello()
+        elif kind == SUPERSEDED:
             raise SupersededError(f"session {self.session_id}: epoch {body['epoch']} took over from {self.epoch}")
-        if kind == HELLO:
+        elif kind == HELLO:
             self._answered(body)
         elif kind == ACK and body["epoch"] == self.epoch:
             self._acked(body["seq"])
@@ -151,7 +152,7 @@ class StreamProducer:
             self._acked(body["seq"])
         elif (body["epoch"], body["seq"]) != (self.position.epoch, self.position.seq):
             raise SupersededError(f"session {self.session_id} is at {body['epoch']}/{body['seq']}, not where epoch {self.epoch} began")
-        if body["received"] < self._sent_at_hello:
+        if body["received"] < body["heard"]:
             self._send_again(body["received"] + 1)
 
     def _send_again(self, first: int) -> None:

@@ -44,7 +44,7 @@ async def node(home: Path, *, roles: Sequence[str] | None = None, env: dict[str,
         assert_nothing_left(home)
 
 
-class environment:  # noqa: N801  (reads as a statement)
+class environment:
     """os.environ for the node and the client; put back at the end."""
 
     def __init__(self, home: Path, roles: Sequence[str] | None, env: dict[str, str]) -> None:
