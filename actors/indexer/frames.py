@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from actors.indexer.binary import Binary
 from actors.indexer.elf import ElfFile
@@ -13,6 +14,8 @@ from actors.indexer.unwind.frame_table import FrameTable
 from actors.indexer.unwind.walker import Mapped, Memory, Step, Walker
 from strobe.errors import StrobeError
 from strobe.model.probe import Frame, Module
+
+SIGNAL_FRAME: Final = "<signal handler called>"  # as gdb writes it
 
 
 class AddressSpace:
@@ -71,6 +74,8 @@ class AddressSpace:
         binary = self.binary(module)
         if binary is None:
             return [Frame(address=step.address, function=None, module=module.path)]
+        if step.trampoline:
+            return [Frame(address=step.address, function=SIGNAL_FRAME, module=module.path)]
         linked = step.address - module.bias
         return self._levels(step.address, linked if step.exact else linked - 1, module.path, binary)
 

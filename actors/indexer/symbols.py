@@ -118,13 +118,13 @@ class AddressMap:
         if index < 0:
             return None
         start = int(self._values[index])
-        best: tuple[str, int] | None = None
+        best: tuple[bool, int, str] | None = None
         while index >= 0 and int(self._values[index]) == start:
             table, row = self._tables[int(self._owners[index])], int(self._rows[index])
             size = int(table.sizes[row])
             if size == 0 or address < start + size:
-                name = table.name(row)
-                if best is None or (int(table.binds[row]), -len(name)) > (0, -len(best[0])):
-                    best = (name, address - start)
+                name = table.name(row).partition("@")[0]
+                rank = (int(table.binds[row]) == 0, len(name), name)
+                best = rank if best is None else min(best, rank)
             index -= 1
-        return best
+        return None if best is None else (best[2], address - start)

@@ -34,10 +34,11 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One frame: `address` is where it stands (a return address for all but the first), `caller_of_signal`: the signal hit exactly there."""
+    """One frame: `address` is where it stands."""
 
     address: int
-    exact: bool  # False: look up address - 1, it is a return address
+    exact: bool  # the instruction itself: innermost, or hit by a signal; else a return address, to be looked up at address - 1
+    trampoline: bool = False  # the kernel's return from a signal handler (`__restore_rt`)
 
 
 class Memory:
@@ -84,6 +85,8 @@ class Walker:
             if caller is None:
                 break
             registers_after, exact = caller
+            if exact:
+                steps[-1] = Step(steps[-1].address, steps[-1].exact, trampoline=True)
             if not registers_after[RIP] or (registers_after[RSP] <= current[RSP] and not exact):
                 break
             current = registers_after
