@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from pathlib import Path
 from typing import Any, Final
 
 from actors.gateway.calls import Calls
@@ -83,7 +84,7 @@ class Gateway(Actor):
         async def send(line: bytes) -> bool:
             return await self._socket.send(identity, shim.MCP, line)
 
-        peer = Peer(client, self._calls, send, self.log)
+        peer = Peer(client, message.pid, self._calls, send, self.log)
         self._peers[identity] = peer
         self._run(self._serve(identity, peer))
         self.log.info("client", client=client.id, pid=message.pid, version=said.get("version"))
@@ -112,7 +113,7 @@ class Gateway(Actor):
         while True:
             await asyncio.sleep(COUNT_EVERY_S)
             now = time.monotonic()
-            for identity in [identity for identity, peer in self._peers.items() if now - peer.heard_at > SILENT_S]:
+            for identity in [identity for identity, peer in self._peers.items() if now - peer.heard_at > SILENT_S or not _lives(peer.pid)]:
                 self.log.info("silent client dropped", client=self._peers[identity].client.id)
                 self._forget(identity)
             self._count()
@@ -122,3 +123,7 @@ class Gateway(Actor):
         if counted != self._told:
             self._told = counted
             self.notice(supervisor.ClientCount(clients=counted[0], calls_in_flight=counted[1]))
+
+
+def _lives(pid: int | None) -> bool:
+    return pid is None or Path(f"/proc/{pid}").exists()

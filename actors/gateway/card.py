@@ -53,7 +53,7 @@ async def _two_answers(first: str, first_params: Json, list_params: Json) -> tup
         return True
 
     log = structlog.get_logger()
-    peer = Peer(Client("card", "/", {}), Calls(_no_actors, log), send, log)
+    peer = Peer(Client("card", "/", {}), None, Calls(_no_actors, log), send, log)
     serving = asyncio.create_task(peer.run())
     await peer.take(_request(1, first, first_params))
     if first == "initialize":
@@ -71,4 +71,4 @@ def _request(number: int, method: str, params: Json) -> bytes:
 
 
 async def _no_actors(to: str, message: Ask, /, *, deadline_s: float, cause: str) -> Any:
-    raise RuntimeError(f"listing tools asked {to} for {message.TYPE}")
+    raise RuntimeError(f"listing tools asked {to} for {message.TYPE} (deadline {deadline_s} s, cause {cause})")

@@ -23,10 +23,11 @@ Send = Callable[[bytes], Awaitable[bool]]
 
 
 class Peer:
-    """`send` takes one JSON-RPC message for the client; it answers False when the client is gone."""
+    """`pid` is its process. `send` takes one JSON-RPC message for the client; it answers False when the client is gone."""
 
-    def __init__(self, client: Client, calls: Calls, send: Send, log: Logger) -> None:
+    def __init__(self, client: Client, pid: int | None, calls: Calls, send: Send, log: Logger) -> None:
         self.client = client
+        self.pid = pid
         self.heard_at = time.monotonic()
         self.log = log
         self._server = build_server(client, calls)
