@@ -18,12 +18,17 @@ class Write(Noun):
 
 
 class Patch(Noun):
-    """The 5-byte jump (or other window) at a function's first bytes. No thread may be inside (address, address+len) when written."""
+    """The 5-byte jump (or other window) at a function's first bytes. No thread may be inside (address, address+len) when written.
+
+    A thread that is goes on in the thunk: the instruction at address + n is, relocated, at thunk + entries[n] (0: none starts there).
+    """
 
     hook: int  # hook id; 0: the recorder's own (unwinder, write, sigaction)
     address: int
     data: bytes
     original: bytes
+    thunk: int = 0
+    entries: bytes = b""
 
 
 class HookSpec(Noun):

@@ -1,0 +1,53 @@
+"""A target's memory through /proc/PID/mem: it reads anywhere, and writes past page protection (code pages are copied, their file stays as it is)."""
+
+from __future__ import annotations
+
+import errno
+import os
+from types import TracebackType
+
+from strobe.errors import Code, StrobeError
+
+
+class Memory:
+    """An open /proc/PID/mem. Writing needs ptrace rights over the process."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        try:
+            self._file = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise StrobeError(Code.PROCESS_EXITED, f"Process {pid} has ended.", "Launch it again.", value=pid) from None
+        except PermissionError:
+            what = f"The memory of process {pid} may not be written."
+            raise StrobeError(Code.FRIDA_ATTACH_FAILED, what, "Run Strobe as the process's own user; in a container, allow SYS_PTRACE.", value=pid) from None
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        os.close(self._file)
+
+    def read(self, address: int, size: int) -> bytes:
+        """All `size` bytes. Raises OSError EIO where a page is not mapped."""
+        data = self.read_some(address, size)
+        if len(data) != size:
+            raise OSError(errno.EIO, f"only {len(data)} of {size} bytes at {address:#x} are mapped")
+        return data
+
+    def read_some(self, address: int, size: int) -> bytes:
+        """As many of `size` bytes as are mapped: none at all where the first page is not."""
+        try:
+            return os.pread(self._file, size, address)
+        except OSError as error:
+            if error.errno in (errno.EIO, errno.EOVERFLOW):
+                return b""
+            raise
+
+    def write(self, address: int, data: bytes | memoryview) -> None:
+        written = 0
+        while written < len(data):
+            count = os.pwrite(self._file, memoryview(data)[written:], address + written)
+            if count == 0:
+                raise OSError(errno.EIO, f"nothing can be written at {address + written:#x}")
+            written += count

@@ -1,0 +1,152 @@
+"""Writing and removing patches in a target, and the hand-over of a launched target from the spawner.
+
+The state in which `spawner.Prepare(held=True)` leaves a target: all its threads group-stopped (state T, as by SIGSTOP), the main thread at
+the program's entry point, traced by nobody, nothing of Frida's in it. The session then calls `take_over` with what the reply holds: it
+writes, arms the crash handlers, and lets the target run from its first instruction, all in one stop. `take_over` works in any other
+state as well (somebody continued the target; it was attached to, not launched): it stops the world first, like `install`.
+`resume` is for a target that was never prepared.
+All functions block, for milliseconds as a rule: call them by `asyncio.to_thread`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from actors.session.ptrace.call import CallFailed, call
+from actors.session.ptrace.changes import Change, Changes
+from actors.session.ptrace.memory import Memory
+from actors.session.ptrace.threads import thread_state
+from actors.session.ptrace.world import NotStopped, StoppedWorld, run_as_tracer
+from strobe.errors import Code, StrobeError
+from strobe.protocol.spawner import Patch, Write
+
+RETRY_S: Final = 3.0
+PAUSE_S: Final = 0.002
+PAUSE_S_MAX: Final = 0.050
+STACK_BYTES: Final = 16384
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was done. `skipped`: patches whose place holds other bytes than expected, or is not mapped any more; they were left alone."""
+
+    skipped: list[Patch] = field(default_factory=list)
+    stopped_s: float = 0.0
+    threads: int = 0
+    attempts: int = 0
+    armed: int | None = None  # what strobe_arm returned
+    arm_failure: str | None = None
+
+
+def install(pid: int, writes: Sequence[Write], patches: Sequence[Patch]) -> Outcome:
+    """`writes` into fresh memory, then all `patches` at once. Errors: PROCESS_EXITED, TIMEOUT (a thread cannot be stopped), FRIDA_ATTACH_FAILED (no ptrace)."""
+    return _operate(pid, writes, patches, [Change(one.address, one.original, one.data) for one in patches], None)
+
+
+def restore(pid: int, patches: Sequence[Patch]) -> Outcome:
+    """The original bytes, all at once. Thunks stay: a thread in one runs on into the function. Errors as `install`."""
+    return _operate(pid, (), patches, [Change(one.address, one.data, one.original) for one in patches], None)
+
+
+def take_over(pid: int, writes: Sequence[Write], patches: Sequence[Patch], arm_address: int | None) -> Outcome:
+    """`install`, in the same stop the call that arms the crash handlers (None: there are none), and SIGCONT if it is stopped by SIGSTOP."""
+    return _operate(pid, writes, patches, [Change(one.address, one.original, one.data) for one in patches], arm_address, run=True)
+
+
+def resume(pid: int) -> None:
+    """Continues a target that the keeper left stopped; does nothing to one that runs. Errors: PROCESS_EXITED."""
+    if thread_state(pid, pid) == "T":
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            raise StrobeError(Code.PROCESS_EXITED, f"Process {pid} has ended.", "Launch it again.", value=pid) from None
+
+
+def _operate(pid: int, writes: Sequence[Write], patches: Sequence[Patch], changes: list[Change], arm_address: int | None, *, run: bool = False) -> Outcome:
+    work = _Work(pid, {patch.address: patch for patch in patches}, Changes(changes), arm_address, run)
+    with Memory(pid) as memory:
+        for write in writes:
+            memory.write(write.address, write.data)
+        deadline = time.monotonic() + RETRY_S
+        pause_s = PAUSE_S
+        while True:
+            work.outcome.attempts += 1
+            try:
+                run_as_tracer(lambda: work.once(memory))
+            except NotStopped as reason:
+                if time.monotonic() > deadline:
+                    raise _unstoppable(pid, reason) from None
+                time.sleep(pause_s)
+                pause_s = min(pause_s * 2, PAUSE_S_MAX)
+            else:
+                return work.outcome
+
+
+def _unstoppable(pid: int, reason: NotStopped) -> StrobeError:
+    what = f"Process {pid} could not be stopped for a change: {reason}."
+    return StrobeError(Code.TIMEOUT, what, "Try again once the thread has come out of its uninterruptible wait (vfork, disk).", value=pid)
+
+
+@dataclass(slots=True)
+class _Work:
+    """One change, which may take several attempts to find the target in a state that allows it."""
+
+    pid: int
+    patches: dict[int, Patch]
+    changes: Changes
+    arm_address: int | None
+    run: bool
+    outcome: Outcome = field(default_factory=Outcome)
+
+    def once(self, memory: Memory) -> None:
+        world = StoppedWorld(self.pid)
+        with world:
+            self._move_out(world)
+            self._check_stacks(world, memory)
+            self.outcome.skipped = [self.patches[change.address] for change in self.changes.apply(memory)]
+            if self.arm_address:
+                self._arm(world, memory)
+            if self.run:
+                world.end_group_stop()
+        self.outcome.stopped_s, self.outcome.threads = world.stopped_s, world.threads
+
+    def _move_out(self, world: StoppedWorld) -> None:
+        """A thread between the instructions of a window goes on at the same instruction in the thunk."""
+        held = list(world.tracees.values())
+        inside = self.changes.holding(np.array([tracee.registers.rip for tracee in held], np.uint64))
+        for n in np.flatnonzero(inside):
+            tracee = held[n]
+            patch = self._patch_around(tracee.registers.rip)
+            offset = patch.entries[tracee.registers.rip - patch.address] if patch.entries else 0
+            if not offset:
+                raise NotStopped(f"thread {tracee.tid} is inside an instruction at {tracee.registers.rip:#x}")
+            world.move(tracee, patch.thunk + offset)
+
+    def _patch_around(self, address: int) -> Patch:
+        at = int(np.searchsorted(self.changes.starts, np.uint64(address), side="left")) - 1
+        return self.patches[int(self.changes.starts[at])]
+
+    def _check_stacks(self, world: StoppedWorld, memory: Memory) -> None:
+        """A thread in a signal handler returns to where the signal found it: not into a window that is about to change."""
+        if not len(self.changes):
+            return
+        stacks = [memory.read_some(tracee.registers.rsp & -8, STACK_BYTES) for tracee in world.tracees.values()]
+        words = np.frombuffer(b"".join(stack[: len(stack) & -8] for stack in stacks), np.uint64)
+        near = words[(words > self.changes.starts[0]) & (words < self.changes.ends.max())]
+        if self.changes.holding(near).any():
+            raise NotStopped("a thread was interrupted by a signal in bytes that are to be changed")
+
+    def _arm(self, world: StoppedWorld, memory: Memory) -> None:
+        assert self.arm_address is not None
+        try:
+            self.outcome.armed = call(world, memory, self.arm_address)
+        except CallFailed as failure:
+            self.outcome.arm_failure = str(failure)
+        self.arm_address = None

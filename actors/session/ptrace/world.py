@@ -1,0 +1,201 @@
+"""Stop the world: every thread of a target held by ptrace, for a bounded time, and let go exactly as it was.
+
+Threads are seized and interrupted, never stopped by a signal, so neither the target nor its parent can see it; PTRACE_O_EXITKILL is never
+set. A thread in a blocking system call restarts it by itself; the few calls that would return EINTR instead are made to restart too.
+All of it must run in one thread of the session, made for it: the kernel lets all tracees go when their tracer's thread ends, whatever
+happened before (`run_as_tracer`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, TypeVar
+
+from actors.session.ptrace import calls
+from actors.session.ptrace.calls import Registers
+from actors.session.ptrace.threads import is_dead, thread_ids, thread_state, tracer_of
+from strobe.errors import Code, StrobeError
+
+STOP_S: Final = 0.020
+T = TypeVar("T")
+
+EINTR: Final = -4 & (1 << 64) - 1
+ERESTARTNOHAND: Final = -514 & (1 << 64) - 1
+# System calls that a stop ends with EINTR although no signal was delivered (signal(7), "Interruption of system calls … by stop signals").
+# ERESTARTNOHAND is what the kernel itself uses: restart unless a handler ran. asm/unistd_64.h.
+RESTARTED: Final = frozenset((
+    0, 1, 17, 18, 19, 20,  # read, write, pread64, pwrite64, readv, writev (inotify, timeouts of sockets)
+    43, 44, 45, 46, 47, 288, 299,  # accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg
+    65, 220,  # semop, semtimedop
+    128,  # rt_sigtimedwait
+    208, 333,  # io_getevents, io_pgetevents
+    232, 281, 441,  # epoll_wait, epoll_pwait, epoll_pwait2
+    426,  # io_uring_enter
+))  # fmt: skip
+
+
+class NotStopped(Exception):
+    """A thread did not stop in time, or another tracer holds one. Nothing is left held; trying again may help."""
+
+
+@dataclass(slots=True)
+class Tracee:
+    """A held thread; `registers` are its own, `stopped` once it is really held."""
+
+    tid: int
+    registers: Registers
+    stopped: bool = False
+    group_stop: bool = False  # found stopped by SIGSTOP (or its kin), not running
+
+
+class StoppedWorld:
+    """`with StoppedWorld(pid) as world:` — inside, no thread of `pid` runs. Raises NotStopped, StrobeError PROCESS_EXITED."""
+
+    def __init__(self, pid: int, bound_s: float = STOP_S) -> None:
+        self.pid = pid
+        self.tracees: dict[int, Tracee] = {}
+        self._bound_s = bound_s
+        self._seized: set[int] = set()
+
+    def __enter__(self) -> StoppedWorld:
+        self._interval = sys.getswitchinterval()
+        sys.setswitchinterval(1.0)  # no other thread of the session may take the interpreter away during a stop
+        self.began = time.perf_counter()
+        try:
+            self._stop(self.began + self._bound_s)
+        except BaseException:
+            self._release()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._release()
+
+    # Stopping
+
+    def _stop(self, deadline: float) -> None:
+        """Until a whole look at the list of threads finds none that is not held: a held thread makes no new ones."""
+        while True:
+            new = [tid for tid in thread_ids(self.pid) if tid not in self._seized]
+            for tid in new:
+                self._seize(tid)
+            if not new:
+                break
+            self._collect(deadline)
+        if not self.tracees:
+            raise StrobeError(Code.PROCESS_EXITED, f"Process {self.pid} has ended.", "Launch it again.", value=self.pid)
+
+    def _seize(self, tid: int) -> None:
+        self._seized.add(tid)
+        try:
+            calls.ptrace(calls.SEIZE, tid, 0, calls.O_TRACESYSGOOD)
+            calls.ptrace(calls.INTERRUPT, tid)
+        except ProcessLookupError:
+            return
+        except PermissionError:
+            if is_dead(self.pid, tid):
+                return
+            tracer = tracer_of(self.pid, tid)
+            if tracer:
+                raise NotStopped(f"thread {tid} is traced by process {tracer}") from None
+            raise _not_permitted(self.pid) from None
+        self.tracees[tid] = Tracee(tid, Registers())
+
+    def _collect(self, deadline: float) -> None:
+        waiting = [tracee for tracee in self.tracees.values() if not tracee.stopped]
+        while waiting:
+            waiting = [tracee for tracee in waiting if not self._has_stopped(tracee)]
+            if not waiting:
+                return
+            if time.perf_counter() > deadline:
+                slow = waiting[0].tid
+                raise NotStopped(f"thread {slow} did not stop in {self._bound_s * 1000:g} ms (state {thread_state(self.pid, slow)})")
+            calls.yield_cpu()
+
+    def _has_stopped(self, tracee: Tracee) -> bool:
+        """True once it is held for good, or gone."""
+        try:
+            status = calls.wait(tracee.tid)
+        except ChildProcessError:
+            status = 0  # reaped as a group leader that died before the other threads
+        if status is None:
+            if is_dead(self.pid, tracee.tid):
+                del self.tracees[tracee.tid]
+                return True
+            return False
+        if not os.WIFSTOPPED(status):
+            del self.tracees[tracee.tid]
+            return True
+        return self._take_stop(tracee, status)
+
+    def _take_stop(self, tracee: Tracee, status: int) -> bool:
+        """A signal that was on its way before the interruption is delivered as it would have been; the interruption comes next."""
+        if not calls.is_event_stop(status):
+            calls.ptrace(calls.CONT, tracee.tid, 0, os.WSTOPSIG(status))
+            return False
+        tracee.stopped, tracee.group_stop = True, os.WSTOPSIG(status) != signal.SIGTRAP
+        tracee.registers = calls.get_registers(tracee.tid)
+        if tracee.registers.rax == EINTR and tracee.registers.orig_rax in RESTARTED:
+            tracee.registers.rax = ERESTARTNOHAND
+            calls.set_registers(tracee.tid, tracee.registers)
+        return True
+
+    # While it stands still
+
+    def move(self, tracee: Tracee, address: int) -> None:
+        """The thread goes on at `address`."""
+        tracee.registers.rip = address
+        calls.set_registers(tracee.tid, tracee.registers)
+
+    def end_group_stop(self) -> None:
+        """A target found stopped by SIGSTOP runs on when it is let go. One that was running gets no signal."""
+        if any(tracee.group_stop for tracee in self.tracees.values()):
+            os.kill(self.pid, signal.SIGCONT)
+
+    def elapsed_s(self) -> float:
+        return time.perf_counter() - self.began
+
+    # Letting go
+
+    def _release(self) -> None:
+        """What did not stop is let go by the kernel when this thread ends (run_as_tracer)."""
+        for tracee in self.tracees.values():
+            if tracee.stopped:
+                with suppress(ProcessLookupError):  # killed meanwhile
+                    calls.ptrace(calls.DETACH, tracee.tid)
+        self.stopped_s = self.elapsed_s()
+        self.threads = len(self.tracees)
+        self.tracees.clear()
+        sys.setswitchinterval(self._interval)
+
+
+def _not_permitted(pid: int) -> StrobeError:
+    what = f"Process {pid} may not be stopped: ptrace is not permitted."
+    return StrobeError(Code.FRIDA_ATTACH_FAILED, what, "Run Strobe as the process's own user; in a container, allow SYS_PTRACE.", value=pid)
+
+
+def run_as_tracer(work: Callable[[], T]) -> T:
+    """`work` in a thread of its own, whose end lets every tracee go. Blocks; raises what `work` raised."""
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:  # noqa: BLE001 (raised again in the caller's thread)
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="tracer")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]

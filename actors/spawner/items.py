@@ -1,0 +1,96 @@
+"""Hooks as the agent's prepare.c takes them, and its answer as writes and patches. Layout of `Item` and `Slab`: agent/frida/src/prepare.c."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strobe.protocol.spawner import HookSpec, Patch, Write
+
+JUMP_BYTES: Final = 5
+ITEM: Final = np.dtype(
+    [
+        ("address", "<u8"), ("size", "<u4"), ("id", "<u4"), ("internal", "<u4"), ("plan_offset", "<u4"), ("plan_bytes", "<u4"), ("reason", "<u4"),
+        ("window", "<u8"), ("detail", "<u8"), ("patch", "V8"), ("original", "V8"), ("thunk", "<u8"), ("entries", "V8"), ("window_bytes", "<u4"), ("pad", "<u4"),
+    ]
+)  # fmt: skip
+SLAB: Final = np.dtype([("address", "<u8"), ("offset", "<u4"), ("bytes", "<u4")])
+
+# By prepare.c's numbers. {at} is the offset in the function that it found the obstacle at, {size} the function's bytes.
+REASONS: Final = (
+    "",
+    "its code is {size} bytes long, a jump needs 5",
+    "a branch at +{at} leads into its first bytes, which the jump would replace",
+    "a branch at +{at} leads back to its first instruction, which would count as a call",
+    "the instruction at +{at} is not one the disassembler knows",
+    "an instruction in its first bytes refers to an address that is out of reach of the thunk",
+    "it ends within its first 5 bytes, at +{at}",
+    "a call at +{at} would return into the bytes that the jump replaces",
+    "a system call or trap at +{at} lies in the bytes that the jump replaces",
+    "a counted jump (jrcxz, loop) at +{at} lies in the bytes that the jump replaces, and cannot be moved",
+    "the same code is hooked already (identical functions are one after linking)",
+    "there is no free memory within reach of its code",
+    "the recorder has no room for more hooks",
+)
+ALREADY: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A hook of the user's (`hook`), or one of the recorder's own (`internal` = 1 + index in strobe_internals)."""
+
+    address: int
+    size: int
+    hook: HookSpec | None = None
+    internal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    writes: list[Write]
+    patches: list[Patch]
+    refused: list[tuple[Wanted, int, str]]  # reason number and words
+
+
+def pack(wanted: list[Wanted]) -> bytes:
+    """Items, then their capture plans (each different plan once). `wanted` is in address order."""
+    items = np.zeros(len(wanted), ITEM)
+    items["address"] = [one.address for one in wanted]
+    items["size"] = [min(one.size, 0xFFFFFFFF) for one in wanted]
+    items["internal"] = [one.internal for one in wanted]
+    plans = bytearray()
+    places: dict[bytes, int] = {}
+    for n, one in enumerate(wanted):
+        if one.hook is None:
+            continue
+        plan = one.hook.plan
+        if plan not in places:
+            places[plan] = len(plans)
+            plans += plan
+        items[n]["id"], items[n]["plan_offset"], items[n]["plan_bytes"] = one.hook.id, places[plan], len(plan)
+    return items.tobytes() + bytes(plans)
+
+
+def unpack(wanted: list[Wanted], meta: dict[str, Any], block: bytes) -> Prepared:
+    """The agent's answer to `pack(wanted)`. Only the 5 bytes of a jump are patched: what follows in a window is never run again."""
+    items: NDArray[np.void] = np.frombuffer(block, ITEM, len(wanted))
+    slabs = np.frombuffer(block, SLAB, meta["slabs"], meta["slabsOffset"])
+    code = memoryview(block)[meta["codeOffset"] :]
+    writes = [Write(address=int(slab["address"]), data=bytes(code[slab["offset"] : slab["offset"] + slab["bytes"]])) for slab in slabs if slab["bytes"]]
+    patches: list[Patch] = []
+    refused: list[tuple[Wanted, int, str]] = []
+    for one, item in zip(wanted, items.tolist(), strict=True):
+        row = dict(zip(ITEM.names or (), item, strict=True))
+        if row["reason"]:
+            refused.append((one, row["reason"], REASONS[row["reason"]].format(at=row["detail"], size=one.size)))
+        else:
+            patches.append(_patch(one, row))
+    return Prepared(writes, patches, refused)
+
+
+def _patch(one: Wanted, row: dict[str, Any]) -> Patch:
+    data, original, entries = (bytes(row[name])[:JUMP_BYTES] for name in ("patch", "original", "entries"))
+    return Patch(hook=one.hook.id if one.hook else 0, address=row["window"], data=data, original=original, thunk=row["thunk"], entries=entries)

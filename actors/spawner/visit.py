@@ -1,0 +1,84 @@
+"""One visit to a target: attach, run the agent, leave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import frida
+import frida.aio
+
+from actors.spawner.leave import hand_over, wait_left
+from actors.spawner.process import TargetProcess
+
+ATTACH_S: Final = 15.0
+STEP_S: Final = 5.0
+PREPARE_S: Final = 20.0
+FRIDA_ERRORS: Final = (
+    frida.ProcessNotFoundError, frida.ProcessNotRespondingError, frida.PermissionDeniedError, frida.NotSupportedError, frida.InvalidArgumentError,
+    frida.InvalidOperationError, frida.ProtocolError, frida.TransportError, frida.TimedOutError, frida.ServerNotRunningError, frida.OperationCancelledError,
+    frida.aio.RPCException, TimeoutError,
+)  # fmt: skip
+
+T = TypeVar("T")
+
+
+async def bounded(step: Awaitable[T], bound_s: float, name: str) -> T:
+    """`step`, or a TimeoutError that names it. Cancelling reaches into Frida."""
+    try:
+        async with asyncio.timeout(bound_s):
+            return await step
+    except TimeoutError:
+        raise TimeoutError(f"Frida's {name} took longer than {bound_s:g} s") from None
+
+
+@dataclass(slots=True)
+class Visit:
+    """An agent in a target. `brought`: starts of the mappings that came with Frida; `held_at`: where Frida holds the main thread, None when it runs."""
+
+    device: frida.aio.Device
+    target: TargetProcess
+    session: frida.aio.Session
+    script: frida.aio.Script
+    brought: frozenset[int]
+    held_at: int | None
+
+    @classmethod
+    async def enter(cls, device: frida.aio.Device, target: TargetProcess, agent: bytes | str, *, held: bool) -> Visit:
+        """`agent` is the bundle, as text or compiled. A target stopped at exec is run up to its entry point and held there."""
+        before = target.injected_mappings()
+        session = await bounded(device.attach(target.pid), ATTACH_S, "attach")
+        brought = target.injected_mappings() - before
+        held_at = target.program_counter() if held and target.state() == "t" else None
+        try:
+            script = await bounded(_create(session, agent), STEP_S, "script creation")
+            await bounded(script.load(), STEP_S, "script load")
+        except BaseException:
+            await _detach(session)
+            raise
+        return cls(device, target, session, script, brought, held_at)
+
+    async def call(self, name: str, *arguments: Any, bound_s: float = STEP_S) -> Any:
+        """An export of the agent's; its error is an RPCException with the agent's words."""
+        return await bounded(getattr(self.script.exports, name)(*arguments), bound_s, name)
+
+    async def leave(self) -> None:
+        """The agent goes; a target that was held stays stopped where it was, traced by nobody."""
+        await bounded(self.script.unload(), STEP_S, "unload")
+        await _detach(self.session)
+        if self.held_at is None:
+            await wait_left(self.target, self.brought)
+        else:
+            await hand_over(self.device, self.target, self.brought, self.held_at)
+
+
+async def _create(session: frida.aio.Session, agent: bytes | str) -> frida.aio.Script:
+    if isinstance(agent, bytes):
+        return await session.create_script_from_bytes(agent, runtime="qjs")
+    return await session.create_script(agent, name="strobe", runtime="qjs")
+
+
+async def _detach(session: frida.aio.Session) -> None:
+    await bounded(session.detach(), STEP_S, "detach")

@@ -1,0 +1,23 @@
+// What runs inside a target for the length of a visit: loads the recorder, prepares thunks, leaves. It applies nothing: the session
+// writes the bytes once this agent is gone. No JavaScript runs per traced call.
+
+import { Prepared, prepare } from "./prepare.js";
+import { Internal, Recorder } from "./recorder.js";
+
+interface Loaded {
+    status: number; // of strobe_init: 0, or -errno
+    internals: Internal[];
+    arm: string; // address of strobe_arm
+}
+
+let recorder: Recorder | null = null;
+
+rpc.exports = {
+    load(recorderPath: string, poolPath: string): Loaded {
+        recorder = Recorder.load(recorderPath);
+        return { status: recorder.start(poolPath), internals: recorder.internals, arm: recorder.export("strobe_arm").toString() };
+    },
+    prepare(count: number, data: ArrayBuffer): [Prepared, ArrayBuffer] {
+        return prepare(recorder!, count, data);
+    },
+};

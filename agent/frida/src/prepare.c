@@ -1,0 +1,295 @@
+/* Prepares thunks and patch bytes for many hooks at once; applies nothing. Compiled by the agent's CModule (TinyCC) for the length of a visit.
+ *
+ * A hook's *window* is the run of whole instructions at the function's start (after endbr64) that covers the 5 bytes of the jump. It is copied,
+ * relocated, into the thunk. A window that cannot be moved exactly is refused with a reason, never guessed (agent/native/recorder.h has the thunk).
+ * Statics of a CModule are read-only, so all state is passed along.
+ */
+#include <capstone.h>
+#include <glib.h>
+#include <string.h>
+
+#define JUMP_BYTES 5
+#define ENDBR64 0xfa1e0ff3u
+#define WINDOW_MAX 19            /* 4 bytes decoded, then the longest instruction */
+#define HEAD_BYTES 18            /* push, push, jmp: what a thunk starts with */
+#define THUNK_MAX 128            /* head, 19 bytes that may grow to 45, 5 of the jump back, three words, aligned */
+#define GROUP_SPAN 0x4000000     /* one slab serves functions this close to each other: 64 MiB, and 1.9 GiB from it to the slab, stay below 2 GiB */
+#define NEAR_BYTES 134           /* a rel8 branch into the window starts at most this far from the function's start */
+
+enum { PREPARED, SMALL, BRANCH_INSIDE, BRANCH_TO_START, UNDECODABLE, OUT_OF_REACH, ENDS_EARLY, RETURNS_INSIDE, TRAPS, COUNTED_JUMP, ALREADY, NO_ROOM, NO_HOOK };
+
+typedef struct {                 /* 88 bytes; known to actors/spawner/items.py and agent.ts */
+  guint64 address;               /* of the function */
+  guint32 size, id;
+  guint32 internal;              /* 0: a hook of the user's; else 1 + its index in strobe_internals */
+  guint32 plan_offset, plan_bytes;
+  guint32 reason;                /* out: PREPARED or why not */
+  guint64 window;                /* out: first byte of the jump */
+  guint64 detail;                /* out: offset in the function that the reason is about */
+  guint8 patch[8], original[8];  /* out: JUMP_BYTES of each */
+  guint64 thunk;                 /* out */
+  guint8 entries[8];             /* out: for each offset in the window below JUMP_BYTES: where in the thunk the instruction that starts there now is */
+  guint32 window_bytes, pad;     /* out: of the instructions moved */
+} Item;
+
+typedef struct { guint64 address; guint32 offset, bytes; } Slab; /* `bytes` of code[offset…] belong at `address` */
+
+typedef struct {
+  csh capstone;
+  cs_insn *insn;
+  const guint8 *plans;
+  guint8 *code;
+  guint32 code_bytes;
+  Slab *slabs;
+  guint32 slab_count, slabs_max;
+} Job;
+
+struct strobe_internal { const char *symbol; const void *entry; guint32 in_every_module, reserved; };
+extern const struct strobe_internal strobe_internals[];
+extern guint64 strobe_slab (guint64 near_address, guint64 bytes);
+extern guint64 strobe_hook_new (guint32 hook_id, guint64 function, const void *plan, guint32 plan_bytes);
+extern int strobe_plan_needs_xmm (const void *plan, guint32 plan_bytes);
+extern char strobe_enter_gpr[], strobe_enter_xmm[];
+
+static gint32 read_i32 (const guint8 *at) { gint32 value; memcpy (&value, at, 4); return value; }
+static void put_u32 (guint8 **to, guint32 value) { memcpy (*to, &value, 4); *to += 4; }
+static void put_u64 (guint8 **to, guint64 value) { memcpy (*to, &value, 8); *to += 8; }
+static int in_group (const cs_insn *insn, guint8 group) {
+  guint i;
+  for (i = 0; i != insn->detail->groups_count; i++) if (insn->detail->groups[i] == group) return 1;
+  return 0;
+}
+static int is_direct (const cs_insn *insn) { return insn->detail->x86.op_count == 1 && insn->detail->x86.operands[0].type == X86_OP_IMM; }
+static guint64 target_of (const cs_insn *insn) { return (guint64) insn->detail->x86.operands[0].imm; }
+static int is_counted (const cs_insn *insn) { /* rel8 only: cannot be made longer */
+  return insn->id == X86_INS_JRCXZ || insn->id == X86_INS_JECXZ || insn->id == X86_INS_LOOP || insn->id == X86_INS_LOOPE || insn->id == X86_INS_LOOPNE
+      || insn->id == X86_INS_XBEGIN;
+}
+static int is_trap (const cs_insn *insn) { /* a thread may wait in it with its pc inside the window, or it is another debugger's */
+  return insn->id == X86_INS_SYSCALL || insn->id == X86_INS_SYSENTER || insn->id == X86_INS_INT || insn->id == X86_INS_INT1 || insn->id == X86_INS_INT3
+      || insn->id == X86_INS_HLT || insn->id == X86_INS_UD2;
+}
+static int ends_flow (const cs_insn *insn) { return insn->id == X86_INS_JMP || in_group (insn, CS_GRP_RET); }
+static int uses_rsp (const cs_insn *insn) {
+  const cs_x86_op *op = &insn->detail->x86.operands[0];
+  return (op->type == X86_OP_REG && op->reg == X86_REG_RSP) || (op->type == X86_OP_MEM && (op->mem.base == X86_REG_RSP || op->mem.index == X86_REG_RSP));
+}
+static int decode (Job *job, const guint8 *at, gsize room) {
+  const uint8_t *code = at;
+  size_t left = room;
+  uint64_t address = (guint64) (gsize) at;
+  return cs_disasm_iter (job->capstone, &code, &left, &address, job->insn);
+}
+
+/* Whether one instruction of a window can be moved; `after` is its end, counted from the window's start. */
+static guint32 movable (const cs_insn *insn, gsize after) {
+  if (is_trap (insn)) return TRAPS;
+  if (is_counted (insn)) return COUNTED_JUMP;
+  if (ends_flow (insn) && after < JUMP_BYTES) return ENDS_EARLY;
+  if (insn->id == X86_INS_CALL && (after < JUMP_BYTES || (!is_direct (insn) && uses_rsp (insn)))) return RETURNS_INSIDE;
+  return PREPARED;
+}
+
+/* Bytes of the window, or 0 with item->reason set. */
+static guint32 measure_window (Job *job, Item *item) {
+  const guint8 *start = (const guint8 *) (gsize) item->window;
+  gsize room = item->address + item->size - item->window, at = 0;
+  while (at < JUMP_BYTES) {
+    item->detail = item->window + at - item->address;
+    if (!decode (job, start + at, MIN (room - at, 15))) { item->reason = UNDECODABLE; return 0; }
+    at += job->insn->size;
+    item->reason = movable (job->insn, at);
+    if (item->reason != PREPARED) return 0;
+  }
+  return at;
+}
+
+/* Is the suspicious byte at `suspect` (offset) really part of a branch into the window? Disassembles from the start, exactly. */
+static int confirm_branch (Job *job, Item *item, gsize suspect, guint32 bytes) {
+  const guint8 *code = (const guint8 *) (gsize) item->address;
+  gsize at = 0;
+  guint64 offset;
+  while (at <= suspect) {
+    if (!decode (job, code + at, item->size - at)) return 1; /* cannot tell: do not guess */
+    at += job->insn->size;
+  }
+  if (!is_direct (job->insn) || !(in_group (job->insn, CS_GRP_JUMP) || is_counted (job->insn) || job->insn->id == X86_INS_CALL)) return 0;
+  offset = target_of (job->insn) - item->window;
+  return offset < bytes && !(offset == 0 && job->insn->id == X86_INS_CALL);
+}
+
+/* PREPARED, or BRANCH_*: a branch of the function's own that leads into its window. A byte scan finds suspects, disassembly decides. */
+static guint32 find_branch (Job *job, Item *item, guint32 bytes) {
+  const guint8 *code = (const guint8 *) (gsize) item->address;
+  gint64 window = item->window - item->address; /* 0 or 4 */
+  gsize at, size = item->size;
+  for (at = 0; at + 1 < size; at++) {
+    guint8 op = code[at];
+    gint64 target = -1;
+    if (at < NEAR_BYTES && (op == 0xeb || (op & 0xf0) == 0x70 || (op & 0xfc) == 0xe0)) target = (gint64) at + 2 + (gint8) code[at + 1];
+    else if ((op == 0xe8 || op == 0xe9) && at + 5 <= size) target = (gint64) at + 5 + read_i32 (code + at + 1);
+    else if (op == 0x0f && (code[at + 1] & 0xf0) == 0x80 && at + 6 <= size) target = (gint64) at + 6 + read_i32 (code + at + 2);
+    if (target < window || target >= window + bytes || !confirm_branch (job, item, at, bytes)) continue;
+    item->detail = at;
+    return target == window ? BRANCH_TO_START : BRANCH_INSIDE;
+  }
+  return PREPARED;
+}
+
+static int is_own_thunk (const guint8 *at) { return at[0] == 0xff && at[1] == 0x35 && at[6] == 0xff && at[7] == 0x35 && at[12] == 0xff && at[13] == 0x25; }
+
+/* Fills item->reason, window, window_bytes and original. */
+static void examine (Job *job, Item *item, const Item *before) {
+  const guint8 *code = (const guint8 *) (gsize) item->address;
+  guint32 bytes;
+  item->window = item->address;
+  if (item->size >= 4 && (guint32) read_i32 (code) == ENDBR64) { item->window += 4; code += 4; }
+  item->reason = SMALL;
+  if (item->address + item->size - item->window < JUMP_BYTES) return;
+  item->reason = ALREADY;
+  if (before != NULL && before->reason == PREPARED && item->window - before->window < JUMP_BYTES) return;
+  if (code[0] == 0xe9 && is_own_thunk (code + 5 + read_i32 (code + 1))) return;
+  bytes = measure_window (job, item);
+  if (bytes == 0) return;
+  if (item->address + item->size - item->window < bytes) { item->reason = UNDECODABLE; return; }
+  item->reason = find_branch (job, item, bytes);
+  item->window_bytes = bytes;
+  memcpy (item->original, code, JUMP_BYTES);
+}
+
+static int put_rel32 (guint8 **to, guint64 pc_of_field, guint64 target) { /* 0 when out of reach */
+  gint64 distance = (gint64) (target - (pc_of_field + 4));
+  put_u32 (to, (guint32) distance);
+  return distance == (gint64) (gint32) distance;
+}
+
+static void put_push (guint8 **to, guint64 value) { /* push imm32 sign-extends; the high half is put in place after it */
+  *(*to)++ = 0x68;
+  put_u32 (to, (guint32) value);
+  if ((guint64) (gint64) (gint32) value == value) return;
+  memcpy (*to, "\xc7\x44\x24\x04", 4);
+  *to += 4;
+  put_u32 (to, (guint32) (value >> 32));
+}
+
+/* Copies one instruction, as it must read at `pc` + what was put so far. 0 when something is out of reach. */
+static int move_instruction (Job *job, guint8 **to, const guint8 *base, guint64 pc) {
+  cs_insn *insn = job->insn;
+  cs_x86 *x86 = &insn->detail->x86;
+  guint8 *copy;
+#define HERE (pc + (*to - base))
+  if (insn->id == X86_INS_CALL) put_push (to, insn->address + insn->size);
+  if (is_direct (insn) && (insn->id == X86_INS_CALL || insn->id == X86_INS_JMP)) {
+    *(*to)++ = 0xe9;
+    return put_rel32 (to, HERE, target_of (insn));
+  }
+  if (is_direct (insn) && in_group (insn, CS_GRP_JUMP)) {
+    *(*to)++ = 0x0f;
+    *(*to)++ = 0x80 | ((x86->opcode[0] == 0x0f ? x86->opcode[1] : x86->opcode[0]) & 0x0f);
+    return put_rel32 (to, HERE, target_of (insn));
+  }
+  copy = *to;
+  memcpy (copy, insn->bytes, insn->size);
+  *to += insn->size;
+  if (insn->id == X86_INS_CALL) copy[x86->encoding.modrm_offset] ^= (2 ^ 4) << 3; /* call r/m (/2) → jmp r/m (/4) */
+  if ((x86->modrm & 0xc7) == 0x05 && x86->encoding.disp_size == 4 && x86->encoding.modrm_offset != 0) { /* rip-relative */
+    gint64 distance = (gint64) (insn->address + read_i32 (insn->bytes + x86->encoding.disp_offset)) - (gint64) (pc + (copy - base));
+    gint32 near = (gint32) distance;
+    memcpy (copy + x86->encoding.disp_offset, &near, 4);
+    return near == distance;
+  }
+  return 1;
+#undef HERE
+}
+
+/* Writes the thunk of `item`, which will lie at `pc`; bytes used, or 0 when something is out of reach. */
+static guint32 emit (Job *job, Item *item, guint8 *base, guint64 pc, guint64 hook, guint64 entry) {
+  guint8 *to = base;
+  guint64 at = item->window, end = item->window + item->window_bytes;
+  gint64 jump = (gint64) (pc - (item->window + JUMP_BYTES));
+  guint32 words;
+  if (jump != (gint64) (gint32) jump) return 0;
+  memcpy (to, "\xff\x35....\xff\x35....\xff\x25....", HEAD_BYTES);
+  to += HEAD_BYTES;
+  while (at != end) {
+    if (at - item->window < JUMP_BYTES) item->entries[at - item->window] = to - base;
+    if (!decode (job, (const guint8 *) (gsize) at, end - at) || !move_instruction (job, &to, base, pc)) return 0;
+    at += job->insn->size;
+  }
+  if (!ends_flow (job->insn) && job->insn->id != X86_INS_CALL) { *to++ = 0xe9; if (!put_rel32 (&to, pc + (to - base), end)) return 0; }
+  while ((to - base) & 7) *to++ = 0xcc;
+  words = to - base;
+  put_u64 (&to, hook);
+  put_u64 (&to, pc + HEAD_BYTES);
+  put_u64 (&to, entry);
+  words -= 6; /* each word lies 8 after the one before, each instruction ends 6 after the one before */
+  memcpy (base + 2, &words, 4);
+  words += 2;
+  memcpy (base + 8, &words, 4);
+  words += 2;
+  memcpy (base + 14, &words, 4);
+  while ((to - base) & 15) *to++ = 0xcc;
+  item->patch[0] = 0xe9;
+  memcpy (item->patch + 1, &jump, 4);
+  item->thunk = pc;
+  return to - base;
+}
+
+static void prepare_item (Job *job, Item *item, Slab *slab) {
+  const guint8 *plan = job->plans + item->plan_offset;
+  guint64 hook = (guint64) (gsize) &strobe_internals[item->internal - 1], entry;
+  guint32 bytes;
+  if (item->internal != 0) entry = (guint64) (gsize) strobe_internals[item->internal - 1].entry;
+  else entry = (guint64) (gsize) (strobe_plan_needs_xmm (plan, item->plan_bytes) ? strobe_enter_xmm : strobe_enter_gpr);
+  bytes = emit (job, item, job->code + job->code_bytes, slab->address + slab->bytes, hook, entry);
+  if (bytes == 0) { item->reason = OUT_OF_REACH; return; }
+  if (item->internal == 0) {
+    hook = strobe_hook_new (item->id, item->address, plan, item->plan_bytes);
+    if (hook == 0) { item->reason = NO_HOOK; return; }
+    emit (job, item, job->code + job->code_bytes, slab->address + slab->bytes, hook, entry);
+  }
+  job->code_bytes += bytes;
+  slab->bytes += bytes;
+}
+
+/* items[first … last) lie within GROUP_SPAN and share one slab. */
+static void prepare_group (Job *job, Item *items, guint32 first, guint32 last) {
+  guint32 i, wanted = 0;
+  guint64 address = 0;
+  Slab *slab;
+  for (i = first; i != last; i++) if (items[i].reason == PREPARED) wanted++;
+  if (wanted == 0) return;
+  if (job->slab_count != job->slabs_max) address = strobe_slab (items[first].address / 2 + items[last - 1].address / 2, (guint64) wanted * THUNK_MAX);
+  if (address == 0) {
+    for (i = first; i != last; i++) if (items[i].reason == PREPARED) items[i].reason = NO_ROOM;
+    return;
+  }
+  slab = &job->slabs[job->slab_count++];
+  slab->address = address;
+  slab->offset = job->code_bytes;
+  slab->bytes = 0;
+  for (i = first; i != last; i++) if (items[i].reason == PREPARED) prepare_item (job, &items[i], slab);
+}
+
+/* `items` in address order; `code` has room for THUNK_MAX bytes an item. Number of slabs written, or -1 when capstone is not usable. */
+int strobe_prepare (Item *items, guint32 count, const guint8 *plans, guint8 *code, Slab *slabs, guint32 slabs_max) {
+  Job job;
+  guint32 i, first = 0;
+  memset (&job, 0, sizeof (job));
+  job.plans = plans;
+  job.code = code;
+  job.slabs = slabs;
+  job.slabs_max = slabs_max;
+  if (cs_open (CS_ARCH_X86, CS_MODE_64, &job.capstone) != CS_ERR_OK) return -1;
+  cs_option (job.capstone, CS_OPT_DETAIL, CS_OPT_ON);
+  job.insn = cs_malloc (job.capstone);
+  for (i = 0; i != count; i++) examine (&job, &items[i], i == 0 ? NULL : &items[i - 1]);
+  for (i = 1; i <= count; i++) {
+    if (i != count && items[i].address - items[first].address < GROUP_SPAN) continue;
+    prepare_group (&job, items, first, i);
+    first = i;
+  }
+  cs_free (job.insn, 1);
+  cs_close (&job.capstone);
+  return job.slab_count;
+}

@@ -1,0 +1,38 @@
+// The recorder in this process (agent/native/recorder.h): loading it once, and what it exports.
+
+export const INTERNAL_BYTES = 24; // struct strobe_internal
+
+export interface Internal {
+    symbol: string;
+    everyModule: boolean;
+}
+
+export class Recorder {
+    readonly internals: Internal[];
+
+    constructor(readonly module: Module) {
+        const table = module.getExportByName("strobe_internals");
+        const count = module.getExportByName("strobe_internals_count").readU32();
+        this.internals = [];
+        for (let i = 0; i !== count; i++) {
+            const at = table.add(i * INTERNAL_BYTES);
+            this.internals.push({ symbol: at.readPointer().readUtf8String()!, everyModule: at.add(16).readU32() !== 0 });
+        }
+    }
+
+    // The recorder that an earlier visit left here, or a fresh one. Throws where it cannot be mapped: a noexec folder, seccomp, no right to read it.
+    static load(path: string): Recorder {
+        const name = path.substring(path.lastIndexOf("/") + 1);
+        return new Recorder(Process.findModuleByName(name) ?? Module.load(path));
+    }
+
+    // 0, or -errno.
+    start(poolPath: string): number {
+        const init = new NativeFunction(this.export("strobe_init"), "int", ["pointer"]);
+        return init(Memory.allocUtf8String(poolPath));
+    }
+
+    export(name: string): NativePointer {
+        return this.module.getExportByName(name);
+    }
+}
