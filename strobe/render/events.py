@@ -19,8 +19,13 @@ def query_text(reply: Mapping[str, Any]) -> str:
 
 def event_lines(events: list[dict[str, Any]]) -> list[str]:
     several = len({e.get("pid") for e in events if "pid" in e}) > 1
-    rows = [[str(e["id"]), moment(e["timestampNs"]), _SHORT.get(e["eventType"], e["eventType"]), _what(e, several)] for e in events]
-    return align(rows, right=(1,))
+    rows = [[short_id(e["id"]), moment(e["timestampNs"]), _SHORT.get(e["eventType"], e["eventType"]), _what(e, several)] for e in events]
+    return align(rows, right=(0, 1))
+
+
+def short_id(event_id: str) -> str:
+    """The number at the end of `{session}-{n}`: the same session stands in front of every one."""
+    return str(event_id).rpartition("-")[2]
 
 
 def _what(event: Mapping[str, Any], several_processes: bool) -> str:
@@ -52,8 +57,10 @@ def sql_lines(reply: Mapping[str, Any]) -> list[str]:
 
 
 def crash_line(crash: Mapping[str, Any]) -> str:
-    """`SIGSEGV at 0x0 in push (ring.c:21)` out of a crash summary, with whatever of it is known."""
-    line = str(crash.get("signalName") or crash.get("signal") or "crash")
+    """A crash summary's own line, or `SIGSEGV at 0x0 in push (ring.c:21)` from whatever of it is known."""
+    if crash.get("text"):
+        return str(crash["text"])
+    line = str(crash.get("signal") or "crash")
     if crash.get("address") is not None:
         line += f" at {crash['address']}"
     if crash.get("function"):
@@ -71,6 +78,9 @@ def _footer(reply: Mapping[str, Any]) -> list[str]:
         return ["More rows match; narrow the query or raise limit."] if reply.get("hasMore") else []
     shown, total = len(reply["events"]), reply["totalCount"]
     lines = [f"{shown:,} of {count(total, 'event')}." if shown < total else f"{count(total, 'event')}."]
+    if reply["events"]:
+        session = str(reply["events"][0]["id"]).rpartition("-")[0]
+        lines[0] += f" Event N has the id {session}-N." if session else ""
     if reply.get("cursor"):
         lines.append(f"More: cursor={reply['cursor']}")
     dropped = {cause: number for cause, number in (reply.get("eventsDropped") or {}).items() if number}

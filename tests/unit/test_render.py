@@ -21,8 +21,9 @@ O200K = bpe_openai.get_encoding("o200k_base")
 
 def call_event(number: int, *, verbose: bool = False) -> dict[str, Any]:
     event: dict[str, Any] = {
-        "id": f"e{number}", "timestampNs": 1_000_003 * number, "eventType": "function_exit" if number % 2 else "function_enter",
-        "function": "ledger::Account<int>::transfer_all", "sourceFile": "/home/me/project/src/ledger.cpp", "line": 41, "durationNs": 66_012, "returnType": "int",
+        "id": f"hello-2026-11-21-23h40-{number}", "timestampNs": 1_000_003 * number, "eventType": "function_exit" if number % 2 else "function_enter",
+        "function": "ledger::Account<int>::transfer_all", "sourceFile": "/home/me/project/src/ledger.cpp", "line": 41, "durationNs": 66_012,
+        "returnType": "int",
     }  # fmt: skip
     if verbose:
         arguments = [{"name": "from", "type": "Account *", "value": "0x55d0c2a3f2a0"}, {"name": "cents", "type": "long", "value": -333}]
@@ -86,7 +87,7 @@ def test_fit_lists_leaves_a_fitting_reply_alone() -> None:
 def test_calls_show_arguments_result_duration_and_place() -> None:
     event = {**call_event(1, verbose=True), "returnValue": 7}
     (line,) = event_lines([event])
-    assert line == "e1  +0.001000  exit  ledger::Account<int>::transfer_all(from=0x55d0c2a3f2a0, cents=-333)  = 7  took 66 µs  ledger.cpp:41"
+    assert line == "1  +0.001000  exit  ledger::Account<int>::transfer_all(from=0x55d0c2a3f2a0, cents=-333)  = 7  took 66 µs  ledger.cpp:41"
 
 
 def test_output_is_one_line_per_event_and_unambiguous() -> None:
@@ -107,7 +108,7 @@ def test_query_text_tells_total_cursor_and_losses() -> None:
             "totalCount": 1200,
             "cursor": "abc",
             "eventsDropped": {"lane full": 12, "evicted": 0},
-            "crash": {"signalName": "SIGSEGV", "function": "push"},
+            "crash": {"signal": "SIGSEGV", "function": "push"},
         }
     )
     assert "1 of 1,200 events." in text

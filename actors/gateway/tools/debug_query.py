@@ -71,7 +71,7 @@ def _check_filters(arguments: QueryArguments) -> None:
 
 def _result(reply: store.QueryReply) -> QueryResult:
     return QueryResult(
-        events=reply.events,
+        events=[_lean(event) for event in reply.events],
         total_count=reply.total_count,
         has_more=reply.has_more,
         cursor=reply.cursor,
@@ -81,6 +81,11 @@ def _result(reply: store.QueryReply) -> QueryResult:
         events_dropped={cause: number for cause, number in reply.events_dropped.items() if number},
         crash=reply.crash,
     )
+
+
+def _lean(event: dict[str, Any]) -> dict[str, Any]:
+    """Without the fields that say nothing (a null return value does say something)."""
+    return {key: value for key, value in event.items() if value is not None or key == "returnValue"}
 
 
 def _fitting(result: QueryResult, limit: int) -> int:
