@@ -1,0 +1,71 @@
+/* Reserving and publishing room in the thread's current chunk.
+ *
+ * `thread->word` holds the current chunk's index and the slots reserved in it, so one xadd both finds the chunk and reserves: there is
+ * no instant at which a signal handler could switch, close and lose a chunk that its interrupted thread is about to reserve in.
+ * After the xadd the reserved slots are a gap in the chunk's map, and a chunk with a gap is never freed: `written` of a closed
+ * chunk is CHUNK_SLOTS, the reader's prefix ends at the gap, and the session frees a chunk only when prefix and `written` agree.
+ * For that to hold every slot is published in the end: the rest that a refused reservation leaves is filled with PAD entries.
+ */
+#ifndef STROBE_RECORDER_LANE_H
+#define STROBE_RECORDER_LANE_H
+#include "recorder_state.h"
+
+#define WORD_RESERVE (1ull << 63) /* the current chunk is one of the reserve */
+#define WORD_NO_CHUNK 0x7fffffffull
+#define WORD_NONE (WORD_NO_CHUNK << 32 | LANE_CHUNK_SLOTS)
+#define WORD_CHUNK(word) ((uint32_t)((word) >> 32) & 0x7fffffffu)
+
+struct place { struct lane_entry *entry; uint8_t *map; };
+
+INLINE struct lane_chunk *chunk_at(uint32_t index) { return (struct lane_chunk *)(chunk_memory + (uint64_t)index * LANE_CHUNK_BYTES); }
+
+INLINE bool is_trace(uint32_t kind) { return kind != LANE_KIND_OUTPUT_MARK && kind != LANE_KIND_EXCEPTION && kind != LANE_KIND_LOG; }
+
+bool lane_reserve_slowly(struct thread *thread, uint32_t slots, uint32_t kind, uint64_t word, struct place *place);
+void lane_drop(struct lane_hook *counts, uint32_t kind);
+void lane_forget(struct thread *thread);
+void lane_heal(struct thread *thread);
+
+INLINE void place_at(struct place *place, uint64_t word)
+{
+    uint8_t *chunk = (uint8_t *)chunk_at(WORD_CHUNK(word));
+    uint32_t slot = (uint32_t)word;
+    place->map = chunk + LANE_CHUNK_MAP_OFFSET + slot;
+    place->entry = (struct lane_entry *)(chunk + LANE_CHUNK_SLOTS_OFFSET + (uint64_t)slot * LANE_SLOT_BYTES);
+}
+
+INLINE bool lane_take(struct thread *thread, uint32_t slots, uint64_t *word, struct place *place)
+{
+    *word = add_own64(&thread->word, slots);
+    if (UNLIKELY((uint32_t)*word + slots > LANE_CHUNK_SLOTS))
+        return false;
+    place_at(place, *word);
+    add_own32(&chunk_at(WORD_CHUNK(*word))->written, slots);
+    return true;
+}
+
+/* Room for an entry of `slots` slots. False when there is none: the caller counts the drop. */
+INLINE bool lane_reserve(struct thread *thread, uint32_t slots, uint32_t kind, struct place *place)
+{
+    uint64_t word = WORD_NONE;
+    if (LIKELY(!(thread->slow & SLOW_RESERVE)) && LIKELY(lane_take(thread, slots, &word, place)))
+        return true;
+    return lane_reserve_slowly(thread, slots, kind, word, place);
+}
+
+/* Writes the 32-byte head. */
+INLINE void entry_head(struct lane_entry *entry, uint64_t ts, uint64_t span, uint32_t hook, uint32_t kind, uint32_t flags, uint32_t slots, uint64_t word)
+{
+    uint64_t *out = (uint64_t *)entry;
+    out[0] = ts;
+    out[1] = span;
+    out[2] = hook | (uint64_t)kind << 32 | (uint64_t)flags << 40 | (uint64_t)slots << 48;
+    out[3] = word;
+}
+
+INLINE void lane_publish(const struct place *place, uint32_t slots)
+{
+    in_order();
+    *(volatile uint8_t *)place->map = (uint8_t)slots;
+}
+#endif

@@ -1,0 +1,227 @@
+/* What happens at each traced call and return. The thunks' entry points (recorder_thunk.S) call strobe_on_enter and strobe_on_exit. */
+#include "recorder_lane.h"
+
+/* True when this call of a sampled function is to be recorded. All calls are counted. */
+static NOINLINE bool sample(struct lane_hook *counts)
+{
+    uint32_t period = counts->sample_period;
+    return SHARED_ADD(&counts->calls, 1) % (period ? period : 1) == 0;
+}
+
+/* The innermost live call on this stack, by which the new one was made. Short when the newest entry is just that. */
+INLINE void settle(struct thread *thread, uint64_t *slot, struct push *push)
+{
+    uint32_t depth = thread->depth;
+    const struct shadow *top = &thread->shadow[depth ? depth - 1 : 0];
+    bool plain = !thread->slow && is_native(thread, (uint64_t)slot) && *slot != EXIT_STUB;
+    if (LIKELY(plain && depth && (uint64_t)slot < top->slot && !TAG(top->slot) && *(uint64_t *)top->slot == EXIT_STUB)) {
+        push->parent = top->span;
+        push->tail = 0;
+    } else if (plain && !depth) {
+        push->parent = 0;
+        push->tail = 0;
+    } else {
+        shadow_settle(thread, (uint64_t)slot, push);
+    }
+}
+
+/* An enter entry's payload: by moves straight into the lane, or step by step into scratch memory first, as strings decide its size. */
+struct draft { struct place place; uint8_t *scratch; uint32_t slots, bytes; uint8_t flags; };
+
+static NOINLINE bool draft_slowly(struct thread *thread, const struct strobe_hook *hook, const struct strobe_plan_op *steps, uint32_t fixed, const struct values *values, uint32_t kind, struct draft *draft)
+{
+    uint32_t room = LANE_PAYLOAD_BYTES_MAX, used = add_own32(&thread->scratch_used, room);
+    bool fits = false;
+    if (used + room <= SCRATCH_BYTES) {
+        draft->scratch = thread->scratch + used;
+        draft->bytes = capture(thread, steps, values, draft->scratch, room, fixed, &draft->flags);
+        draft->slots = 1 + (draft->bytes + LANE_SLOT_BYTES - 1) / LANE_SLOT_BYTES;
+        fits = lane_reserve(thread, draft->slots, kind, &draft->place);
+        if (fits)
+            copy_bytes((uint8_t *)draft->place.entry + LANE_SLOT_BYTES, draft->scratch, draft->bytes);
+    }
+    add_own32(&thread->scratch_used, (uint32_t)-(int32_t)room);
+    if (!fits)
+        lane_drop(hook->shared, kind);
+    return fits;
+}
+
+INLINE bool draft_moves(struct thread *thread, const struct strobe_hook *hook, const struct saved *saved, struct draft *draft)
+{
+    draft->slots = hook->slots;
+    if (UNLIKELY(!lane_reserve(thread, hook->slots, LANE_KIND_ENTER, &draft->place))) {
+        lane_drop(hook->shared, LANE_KIND_ENTER);
+        return false;
+    }
+    uint8_t *payload = (uint8_t *)draft->place.entry + LANE_SLOT_BYTES;
+    for (uint32_t i = 0; i < hook->moves; i++)
+        *(uint64_t *)(payload + hook->move[i].dst) = *(const uint64_t *)((const uint8_t *)saved + hook->move[i].source) & hook->move[i].mask;
+    return true;
+}
+
+/* True when the moves read no further than the page of the slot, or within the thread's own stack. */
+INLINE bool moves_safe(const struct thread *thread, const struct strobe_hook *hook, uint64_t slot)
+{
+    return (slot & 4095) + hook->stack_reach <= 4096 || (is_native(thread, slot) && is_native(thread, slot + hook->stack_reach));
+}
+
+/* Called by the entry points. 1: the entry point calls the body, which returns to the exit stub; 0: it jumps there. */
+__attribute__((used)) uint64_t strobe_on_enter(struct saved *saved)
+{
+    struct strobe_hook *hook = (struct strobe_hook *)saved->hook;
+    uint32_t flags = SHARED_LOAD(&hook->shared->flags);
+    if (!(flags & LANE_HOOK_FLAG_ENABLED) || !SHARED_LOAD(&pool->recording))
+        return 0;
+    struct draft draft = {.flags = 0};
+    if (UNLIKELY(flags & LANE_HOOK_FLAG_SAMPLED)) {
+        if (!sample(hook->shared))
+            return 0;
+        draft.flags = LANE_ENTRY_FLAG_SAMPLED;
+    }
+    uint64_t ts = now();
+    struct thread *thread = thread_self();
+    if (UNLIKELY(!thread)) {
+        lane_drop(hook->shared, LANE_KIND_ENTER);
+        return 0;
+    }
+    uint64_t *slot = &saved->slot, outer = frame_begins(thread, (uint64_t)slot);
+    struct push push;
+    settle(thread, slot, &push);
+    struct values values = {&saved->rdi, &saved->rdi - 8, slot};
+    bool drafted = LIKELY(hook->direct && moves_safe(thread, hook, (uint64_t)slot))
+        ? draft_moves(thread, hook, saved, &draft)
+        : draft_slowly(thread, hook, hook->enter, hook->fixed, &values, LANE_KIND_ENTER, &draft);
+    uint64_t hijack = 0;
+    if (LIKELY(drafted)) {
+        uint64_t span = add_own64(&thread->spans, 1) + 1;
+        bool wanted = flags & LANE_HOOK_FLAG_WANT_EXIT;
+        if (LIKELY(wanted))
+            wanted = shadow_push(thread, slot, span, (uint64_t)hook | (uint64_t)draft.flags << SHADOW_EXTRA_SHIFT, push.tail ? TAG_TAIL : TAG_LIVE);
+        if (LIKELY(wanted))
+            hijack = !push.tail;
+        else if (flags & LANE_HOOK_FLAG_WANT_EXIT)
+            SHARED_ADD(&hook->shared->unmatched, 1);
+        uint32_t entry_flags = draft.flags | (push.tail ? LANE_ENTRY_FLAG_TAIL_CALL : 0) | (wanted ? 0 : LANE_ENTRY_FLAG_NO_EXIT);
+        entry_head(draft.place.entry, ts, span, hook->id, LANE_KIND_ENTER, entry_flags, draft.slots, push.parent);
+        lane_publish(&draft.place, draft.slots);
+    }
+    frame_ends(thread, outer);
+    return hijack;
+}
+
+/* An entry without payload. Drops are counted. */
+void record_plain(struct thread *thread, uint32_t hook_id, struct lane_hook *counts, uint8_t kind, uint64_t span, uint64_t word, uint64_t ts)
+{
+    struct place place;
+    if (!lane_reserve(thread, 1, kind, &place)) {
+        lane_drop(counts, kind);
+        return;
+    }
+    entry_head(place.entry, ts, span, hook_id, kind, 0, 1, word);
+    lane_publish(&place, 1);
+}
+
+static NOINLINE void record_exit_slowly(struct thread *thread, const struct strobe_hook *hook, uint64_t span, uint32_t flags, const struct values *values, uint64_t ts)
+{
+    struct draft draft = {.flags = (uint8_t)flags};
+    if (!draft_slowly(thread, hook, hook->exit, hook->exit_fixed, values, LANE_KIND_EXIT, &draft))
+        return;
+    uint64_t word = hook->word_xmm ? values->xmm[0] : values->gpr[6];
+    entry_head(draft.place.entry, ts, span, hook->id, LANE_KIND_EXIT, draft.flags, draft.slots, word);
+    lane_publish(&draft.place, draft.slots);
+}
+
+INLINE void record_return(struct thread *thread, uint64_t hook_word, uint64_t span, const uint64_t *gpr, const uint64_t *xmm, uint64_t ts)
+{
+    const struct strobe_hook *hook = (const struct strobe_hook *)SHADOW_POINTER(hook_word);
+    uint32_t flags = SHADOW_EXTRA(hook_word);
+    struct place place;
+    if (UNLIKELY(hook_word & SHADOW_INHERITED) || UNLIKELY(!SHARED_LOAD(&pool->recording)))
+        return;
+    if (UNLIKELY(hook->exit_steps)) {
+        struct values values = {gpr, xmm, NULL};
+        record_exit_slowly(thread, hook, span, flags, &values, ts);
+    } else if (LIKELY(lane_reserve(thread, 1, LANE_KIND_EXIT, &place))) {
+        entry_head(place.entry, ts, span, hook->id, LANE_KIND_EXIT, flags, 1, hook->word_xmm ? xmm[0] : gpr[6]);
+        lane_publish(&place, 1);
+    } else {
+        lane_drop(hook->shared, LANE_KIND_EXIT);
+    }
+}
+
+void record_exit(struct thread *thread, const struct shadow *entry, const uint64_t *gpr, const uint64_t *xmm, uint64_t ts)
+{
+    record_return(thread, entry->hook, entry->span, gpr, xmm, ts);
+}
+
+/* Called by the exit stub; on return *slot is the address to go to. */
+__attribute__((used)) void strobe_on_exit(struct saved_exit *saved)
+{
+    uint64_t ts = now();
+    struct thread *thread = thread_self();
+    uint64_t *slot = &saved->slot;
+    if (UNLIKELY(!thread)) {
+        shadow_steal(NULL, slot, &saved->rdi, saved->xmm, ts);
+        return;
+    }
+    uint64_t outer = frame_begins(thread, (uint64_t)slot);
+    uint32_t at = thread->depth - 1;
+    struct shadow *top = &thread->shadow[at];
+    if (LIKELY(!thread->slow && at != ~0u && top->slot == (uint64_t)slot && !(top->hook & SHADOW_INTERNAL))) {
+        uint64_t hook = top->hook, span = top->span;
+        top->slot = (uint64_t)slot | TAG_BUSY;
+        in_order();
+        *slot = top->ret;
+        in_order();
+        shadow_drop(thread, at);
+        record_return(thread, hook, span, &saved->rdi, saved->xmm, ts);
+    } else {
+        shadow_leave(thread, slot, &saved->rdi, saved->xmm, ts);
+    }
+    frame_ends(thread, outer);
+}
+
+EXPORT uint64_t strobe_record_enter(uint64_t hook_address, const uint64_t regs[15], const uint64_t *stack)
+{
+    struct strobe_hook *hook = (struct strobe_hook *)hook_address;
+    uint32_t flags = SHARED_LOAD(&hook->shared->flags);
+    struct draft draft = {.flags = 0};
+    if (!(flags & LANE_HOOK_FLAG_ENABLED) || !SHARED_LOAD(&pool->recording))
+        return 0;
+    if (flags & LANE_HOOK_FLAG_SAMPLED) {
+        if (!sample(hook->shared))
+            return 0;
+        draft.flags = LANE_ENTRY_FLAG_SAMPLED;
+    }
+    uint64_t ts = now(), span = 0;
+    struct thread *thread = thread_self();
+    if (!thread) {
+        lane_drop(hook->shared, LANE_KIND_ENTER);
+        return 0;
+    }
+    uint64_t outer = frame_begins(thread, (uint64_t)__builtin_frame_address(0));
+    struct push push;
+    shadow_settle(thread, (uint64_t)stack, &push);
+    struct values values = {regs, regs + 7, stack};
+    if (draft_slowly(thread, hook, hook->enter, hook->fixed, &values, LANE_KIND_ENTER, &draft)) {
+        span = add_own64(&thread->spans, 1) + 1;
+        bool wanted = (flags & LANE_HOOK_FLAG_WANT_EXIT) && shadow_push(thread, (uint64_t *)stack, span, (uint64_t)hook, TAG_MANAGED);
+        entry_head(draft.place.entry, ts, span, hook->id, LANE_KIND_ENTER, draft.flags | (wanted ? 0 : LANE_ENTRY_FLAG_NO_EXIT), draft.slots, push.parent);
+        lane_publish(&draft.place, draft.slots);
+        span = wanted ? span : 0;
+    }
+    frame_ends(thread, outer);
+    return span;
+}
+
+EXPORT void strobe_record_exit(uint64_t hook, uint64_t span, const uint64_t regs[15])
+{
+    uint64_t ts = now();
+    struct thread *thread = span ? thread_self() : NULL;
+    if (!thread)
+        return;
+    uint64_t outer = frame_begins(thread, (uint64_t)__builtin_frame_address(0));
+    shadow_forget_span(thread, span);
+    record_return(thread, hook, span, regs, regs + 7, ts);
+    frame_ends(thread, outer);
+}

@@ -1,0 +1,253 @@
+/* The recorder's own state. Nothing here is shared with another process; what is, states layout.gen.h.
+ *
+ * Signal handlers. A handler may interrupt the recorder at any instruction, call traced functions itself, and return, leave by
+ * longjmp, or switch to another stack. So every word that a thread owns is changed by one instruction (xadd, cmpxchg, or a store that
+ * means the same whenever it happens), and what takes several is done with signals blocked (chunk switch, thread start, compaction)
+ * or is marked "in progress" so that a nested frame leaves it alone (shadow entries).
+ */
+#ifndef STROBE_RECORDER_STATE_H
+#define STROBE_RECORDER_STATE_H
+#include "recorder.h"
+#include "recorder_system.h"
+
+#pragma GCC visibility push(hidden)
+
+/* One traced call whose return address is replaced by the exit stub. Found by `slot`, the address of that return address. */
+struct shadow {
+    uint64_t slot; /* low three bits: enum shadow_tag. 0 beyond the depth */
+    uint64_t ret;  /* the real return address; the exit stub's for SHADOW_TAIL */
+    uint64_t span; /* of internal hooks: the parent's, or what the hook keeps there */
+    uint64_t hook; /* struct strobe_hook * or struct strobe_internal *, low 48 bits; SHADOW_* flags and 12 bits of extra above */
+};
+
+enum shadow_tag {
+    TAG_LIVE = 0,
+    TAG_BUSY = 1,   /* being pushed or popped by a frame of the recorder: not to be touched */
+    TAG_DEAD = 2,   /* removed, but not on top */
+    TAG_GHOST = 3,  /* reported as unwound because a call further out was seen, yet its slot still holds the exit stub */
+    TAG_TAIL = 4,   /* entered by a jump: the same slot as the live entry before it */
+    TAG_MANAGED = 5 /* recorded by strobe_record_enter: its return address is Frida's business */
+};
+#define TAG(slot) ((slot) & 7)
+#define UNTAG(slot) ((slot) & ~7ull)
+
+#define SHADOW_INTERNAL (1ull << 63)  /* `hook` is a struct strobe_internal */
+#define SHADOW_INHERITED (1ull << 62) /* entered before fork, in the parent: returns without a record */
+#define SHADOW_EXTRA_SHIFT 48
+#define SHADOW_EXTRA_MAX 0xfffu
+#define SHADOW_POINTER(hook) ((hook) & 0xffffffffffffull)
+#define SHADOW_EXTRA(hook) ((uint32_t)((hook) >> SHADOW_EXTRA_SHIFT) & SHADOW_EXTRA_MAX)
+
+enum { /* why the short paths may not be taken; bits of thread.slow */
+    SLOW_MIXED = 1,    /* entries at or above `mixed_low` are not all live, native and sorted */
+    SLOW_RESTORED = 2, /* entries below `restored` have their real return addresses in their slots */
+    SLOW_UNWINDING = 4,
+    SLOW_RESERVE = 8,  /* the current chunk is one of the reserve: no trace records */
+};
+
+/* What the recorder keeps for one thread. Found by the thread pointer, believed only while tokens[] holds the tid that struct pthread
+ * has now: a later thread with the same thread pointer has another, and in a forked child all tokens are zero. */
+struct thread {
+    uint64_t key;      /* the thread pointer; 0: free */
+    uint32_t tid;      /* 0 until it is ready */
+    uint32_t slow;
+    uint64_t word;     /* chunk index << 32 | slots reserved in it (lane.h) */
+    uint64_t spans;    /* the last span given out: thread index << 40 | count */
+    struct shadow *shadow;
+    uint32_t depth;    /* entries in use */
+    uint32_t capacity;
+    uint64_t native_low, native_high; /* of the thread's own stack */
+    /* second cache line */
+    uint64_t busy;     /* slot of the outermost frame of the recorder that is running, or 0 */
+    uint32_t pid;
+    uint32_t index;    /* in the pool */
+    uint32_t order;    /* chunks claimed */
+    uint32_t mixed_low;
+    uint32_t dead;     /* about how many TAG_DEAD entries there are */
+    uint32_t restored;
+    uint64_t unwinding; /* slot of the unwinder's function while SLOW_UNWINDING */
+    uint32_t carved;   /* other stacks lie inside the native one */
+    uint32_t scratch_used;
+    uint8_t *scratch;
+    uint8_t *altstack;
+} __attribute__((aligned(64)));
+
+#define THREAD_BITS 14
+#define FORK_MARK (1u << THREAD_BITS) /* index in tokens: 0 in a forked child until its first thread is started */
+#define SHADOW_BYTES (16u << 20)
+#define SCRATCH_BYTES (32u << 10)
+#define ALTSTACK_BYTES (64u << 10)
+
+/* What the thunks leave on the stack, from the saved registers up to the return address. */
+struct saved {
+    uint64_t rdi, rsi, rdx, rcx, r8, r9, rax, r10, r11;
+    uint64_t body, hook;
+    uint64_t slot; /* the caller's return address itself */
+};
+
+/* What the exit stub leaves on the stack. */
+struct saved_exit {
+    uint64_t xmm[2]; /* low halves of xmm0 and xmm1 */
+    uint64_t rdi, rsi, rdx, rcx, r8, r9, rax, r10, r11;
+    uint64_t slot; /* in: the exit stub's address; out: the real return address */
+};
+
+struct strobe_plan_op { uint8_t op, arg, size, dst; int32_t imm; };
+
+/* A plan step as one load, one mask, one store: `source` is an offset from struct saved. */
+struct move { int32_t source; uint32_t dst; uint64_t mask; };
+#define MOVES_MAX 8
+
+struct strobe_hook {
+    struct lane_hook *shared;
+    uint32_t id;
+    uint8_t direct;     /* the enter plan is `moves` moves and nothing else */
+    uint8_t moves;
+    uint8_t slots;      /* of the enter entry without its strings */
+    uint8_t exit_steps; /* the exit has a payload */
+    uint32_t stack_reach; /* bytes from the slot on that the moves read */
+    uint8_t word_xmm;
+    uint16_t fixed, exit_fixed; /* bytes of payload at fixed places */
+    struct move move[MOVES_MAX];
+    const struct strobe_plan_op *enter, *exit;
+    uint64_t function;
+};
+
+/* The registers a plan may read. xmm: low halves, NULL when they were not saved. */
+struct values { const uint64_t *gpr, *xmm, *stack; };
+
+extern struct lane_pool *pool;
+extern struct lane_hook *hook_table;
+extern uint8_t *chunk_memory;
+extern uint32_t clock_is_cycles;
+extern uint64_t tid_offset; /* of the tid in struct pthread; 0: not found */
+extern uint32_t armed;      /* strobe_arm() was called */
+extern struct thread threads[1u << THREAD_BITS];
+extern uint32_t *tokens;    /* one a thread, in memory that the kernel clears in forked children (but not in vforked) */
+extern char strobe_exit_stub[];
+
+#define EXIT_STUB ((uint64_t)strobe_exit_stub)
+
+uint64_t clock_slowly(void);
+INLINE uint64_t now(void) { return LIKELY(clock_is_cycles) ? cycles() : clock_slowly(); }
+
+struct thread *thread_find(uint64_t key, uint32_t token);
+INLINE uint32_t current_token(void) { return LIKELY(tid_offset) ? thread_word32(tid_offset) : (uint32_t)my_tid(); }
+INLINE uint32_t thread_hash(uint64_t key) { return (uint32_t)((key >> 6) * 0x9e3779b97f4a7c15ull >> (64 - THREAD_BITS)); }
+
+/* The running thread's state, or NULL when there is no room for one more. */
+INLINE struct thread *thread_self(void)
+{
+    uint64_t key = thread_pointer();
+    uint32_t token = current_token(), at = thread_hash(key);
+    return LIKELY(threads[at].key == key && tokens[at] == token) ? &threads[at] : thread_find(key, token);
+}
+
+INLINE bool is_native(const struct thread *thread, uint64_t slot) { return slot - thread->native_low < thread->native_high - thread->native_low; }
+
+/* The running thread's state if it has one already. For the crash handler. */
+struct thread *thread_known(void);
+
+/* The frame whose slot `busy` was left by longjmp or the like: nothing of it will be finished. */
+void thread_heal(struct thread *thread);
+
+/* Marks a frame of the recorder as running. Returns what frame_ends() must be given. A mark that is there already is an outer frame
+ * that a signal handler interrupted, unless the stack shows that it is gone: on one stack a frame further in has the lower address. */
+INLINE uint64_t frame_begins(struct thread *thread, uint64_t slot)
+{
+    uint64_t outer = thread->busy;
+    if (UNLIKELY(outer)) {
+        if (slot < outer || !is_native(thread, slot) || !is_native(thread, outer) || thread->carved)
+            return outer;
+        thread_heal(thread);
+    }
+    thread->scratch_used = 0;
+    in_order();
+    thread->busy = slot;
+    return 0;
+}
+
+INLINE void frame_ends(struct thread *thread, uint64_t outer)
+{
+    in_order();
+    thread->busy = outer;
+}
+
+/* recorder_capture.c */
+bool hook_compile(struct strobe_hook *hook, const struct strobe_plan_op *plan, uint32_t steps);
+uint32_t capture(struct thread *thread, const struct strobe_plan_op *steps, const struct values *values, uint8_t *payload, uint32_t room, uint32_t fixed, uint8_t *flags);
+void maps_learn(uint64_t in_executable);
+
+/* recorder_record.c */
+void record_exit(struct thread *thread, const struct shadow *entry, const uint64_t *gpr, const uint64_t *xmm, uint64_t ts);
+void record_plain(struct thread *thread, uint32_t hook_id, struct lane_hook *counts, uint8_t kind, uint64_t span, uint64_t word, uint64_t ts);
+
+/* recorder_shadow.c */
+struct push { uint64_t parent; uint32_t tail; };
+void shadow_settle(struct thread *thread, uint64_t slot, struct push *push);
+void shadow_leave(struct thread *thread, uint64_t *slot, const uint64_t *gpr, const uint64_t *xmm, uint64_t ts);
+void shadow_steal(struct thread *thread, uint64_t *slot, const uint64_t *gpr, const uint64_t *xmm, uint64_t ts);
+bool shadow_make_room(struct thread *thread);
+void shadow_reap(struct thread *thread, uint64_t low, uint64_t high);
+void shadow_remove(struct thread *thread, uint32_t at);
+void shadow_forget_span(struct thread *thread, uint64_t span);
+void shadow_mixed(struct thread *thread, uint32_t at);
+uint64_t shadow_innermost(const struct thread *thread);
+bool slot_read(const struct thread *thread, uint64_t slot, uint64_t *value);
+void slot_write(const struct thread *thread, uint64_t slot, uint64_t value);
+
+/* Pushes an entry and puts the exit stub into the slot. Marked busy until it is whole; beyond the depth all slots are 0, which counts
+ * as busy too. False when there is no room. */
+INLINE bool shadow_push(struct thread *thread, uint64_t *slot, uint64_t span, uint64_t hook, enum shadow_tag tag)
+{
+    if (UNLIKELY(thread->depth + 8 >= thread->capacity) && !shadow_make_room(thread)) /* 8: handlers may push between test and push */
+        return false;
+    uint32_t at = add_own32(&thread->depth, 1);
+    struct shadow *entry = &thread->shadow[at];
+    entry->slot = (uint64_t)slot | TAG_BUSY;
+    in_order();
+    entry->ret = *slot;
+    entry->span = span;
+    entry->hook = hook;
+    in_order();
+    if (LIKELY(tag == TAG_LIVE))
+        *slot = EXIT_STUB;
+    in_order();
+    entry->slot = (uint64_t)slot | (uint64_t)tag;
+    if (UNLIKELY(!is_native(thread, (uint64_t)slot)))
+        shadow_mixed(thread, at);
+    return true;
+}
+
+/* Takes the top entry off. Its slot is 0 first, so that it counts as busy until the depth is lowered; when a handler switched to another
+ * stack meanwhile and pushed there, it stays as a dead one. */
+INLINE void shadow_drop(struct thread *thread, uint32_t at)
+{
+    thread->shadow[at].slot = 0;
+    in_order();
+    if (UNLIKELY(!swap_own32(&thread->depth, at + 1, at))) {
+        thread->shadow[at].slot = TAG_DEAD;
+        thread->dead++;
+        shadow_mixed(thread, at);
+    }
+}
+
+/* recorder_unwind.c */
+void unwind_restore(struct thread *thread);
+void unwind_rehijack(struct thread *thread);
+void unwind_over(struct thread *thread);
+void internal_exit(struct thread *thread, const struct shadow *entry, int64_t result, uint64_t ts);
+
+/* recorder_marks.c, recorder_signals.c: internal hooks with something to do before and after */
+void mark_written(struct thread *thread, uint32_t file, int64_t written, uint64_t parent, uint64_t ts);
+bool sigaction_enters(struct saved *saved, uint64_t *keep);
+void sigaction_leaves(uint64_t keep);
+
+/* recorder_signals.c, recorder_crash.c */
+enum { INTERNAL_UNWIND = 1, INTERNAL_BACKTRACE, INTERNAL_LANDING, INTERNAL_CATCH, INTERNAL_LONGJMP, INTERNAL_CONTEXT, INTERNAL_WRITE, INTERNAL_SIGACTION };
+extern const int crash_signals[];
+extern const uint32_t crash_signals_count;
+void crash_handler(int signo, void *info, void *context);
+void crash_altstack(uint8_t *memory);
+#pragma GCC visibility pop
+#endif
