@@ -2,6 +2,7 @@
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
 NATIVE := $(wildcard agent/native/*.c agent/native/*.h agent/native/*.S agent/native/*.lds agent/native/Makefile)
+GENERATORS := strobe.lanes.generate actors.spawner.bundle actors.gateway.schemas
 .DEFAULT_GOAL := help
 
 help:
@@ -41,10 +42,10 @@ bench: setup-dev native
 lint: setup-dev
 	$(PY) -m ruff check .
 	$(PY) -m mypy
-	$(PY) -m tests.harness.stale
+	@for generator in $(GENERATORS); do echo "$$generator --check"; $(PY) -m $$generator --check || exit 1; done
 
 generate: setup-dev
-	$(PY) -m tests.harness.stale --write
+	@for generator in $(GENERATORS); do $(PY) -m $$generator || exit 1; done
 
 UV ?= uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header

@@ -32,9 +32,8 @@ find_uv() { command -v uv 2>/dev/null || { [ -x "$HOME/.local/bin/uv" ] && echo 
 # The newest Python that this machine's package manager offers, as a package name.
 offered_python() {
     command -v apt-cache >/dev/null 2>&1 || return 0
-    for version in 3.14 3.13 3.12 3.11; do
-        case $(apt-cache policy "python$version" 2>/dev/null) in *'Candidate: (none)'*|'') ;; *) echo "python$version"; return ;; esac
-    done
+    apt-cache policy python3.14 python3.13 python3.12 python3.11 2>/dev/null |
+        awk '/^python/ { name = $1; sub(":", "", name) } /Candidate:/ && $2 != "(none)" { print name; exit }'
 }
 
 # One command for all that is missing. $1: Debian package names.

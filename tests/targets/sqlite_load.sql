@@ -1,0 +1,32 @@
+-- The load of the sqlite3 tests: schema, 2,000 rows, indexes, joins, windows, recursion, text search by LIKE, a savepoint rolled back, an error caught, vacuum.
+PRAGMA journal_mode = memory;
+CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT NOT NULL, price REAL, kind INTEGER REFERENCES kind(id));
+CREATE TABLE kind(id INTEGER PRIMARY KEY, label TEXT UNIQUE);
+CREATE TABLE log(item INTEGER, what TEXT);
+CREATE TRIGGER priced AFTER UPDATE OF price ON item BEGIN INSERT INTO log VALUES (new.id, old.price || '>' || new.price); END;
+WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9) INSERT INTO kind SELECT i, 'kind ' || i FROM n;
+BEGIN;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+  INSERT INTO item SELECT i, printf('item %05d %s', (i * 7919) % 10007, substr('abcdefghijklmnop', i % 16, 5)), (i * 31 % 997) / 10.0, i % 10 FROM n;
+COMMIT;
+CREATE INDEX by_name ON item(name);
+CREATE INDEX by_kind ON item(kind, price DESC);
+ANALYZE;
+SELECT count(*), round(sum(price), 2), min(name), max(name) FROM item;
+SELECT kind.label, count(*), round(avg(price), 3) FROM item JOIN kind ON kind.id = item.kind GROUP BY kind.id HAVING avg(price) > 40 ORDER BY 3 DESC, 1;
+SELECT name FROM item WHERE name LIKE '%abc%' ORDER BY name LIMIT 5 OFFSET 3;
+SELECT id, price, rank() OVER (PARTITION BY kind ORDER BY price DESC, id) AS place FROM item WHERE kind = 3 ORDER BY place LIMIT 5;
+SAVEPOINT before_change;
+UPDATE item SET price = price * 1.5 WHERE kind IN (SELECT id FROM kind WHERE label GLOB 'kind [1-3]');
+SELECT count(*) FROM log;
+ROLLBACK TO before_change;
+UPDATE item SET price = price + 1 WHERE id % 50 = 0;
+RELEASE before_change;
+SELECT count(*), max(what) FROM log;
+DELETE FROM item WHERE id BETWEEN 100 AND 200;
+INSERT INTO kind VALUES (3, 'again');
+SELECT group_concat(label, '/') FROM kind;
+SELECT json_extract('{"a": [1, 2, {"b": 3}]}', '$.a[2].b'), upper(hex('strobe')), date('2024-02-29', '+1 year');
+VACUUM;
+PRAGMA integrity_check;
+EXPLAIN QUERY PLAN SELECT * FROM item WHERE name > 'item 05' AND kind = 2;
