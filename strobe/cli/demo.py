@@ -58,16 +58,20 @@ async def _session(program: Path, missing: Missing | None) -> int:
     try:
         async with Client(server) as client:
             screen.line(f"An MCP client talks to `strobe mcp`. Program: {program}")
-            demo = Demo(program, _caller(client))
-            if missing is not None:
-                await demo.output_only()
-                return _explain(missing)
-            await demo.tell()
+            return await _told(Demo(program, _caller(client)), missing)
+    finally:
+        await _end_node()
+
+
+async def _told(demo: Demo, missing: Missing | None) -> int:
+    try:
+        if missing is not None:
+            await demo.output_only()
+            return _explain(missing)
+        await demo.tell()
     except (CallFailed, NotFound) as error:
         screen.line(f"\nThe demo failed: {error}")
         return 1
-    finally:
-        await _end_node()
     screen.line("\nNothing was recompiled, nothing was restarted for the trace, and nothing of this demo is left on the machine.")
     return 0
 

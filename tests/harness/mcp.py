@@ -104,13 +104,16 @@ def _joined(records: list[OutputRecord], stream: int) -> bytes:
 
 
 @asynccontextmanager
-async def strobe_mcp(home: Path, *, env: Mapping[str, str] | None = None, keep_node: bool = False) -> AsyncIterator[Strobe]:
-    """A client connected to `strobe mcp` of `home`. Ends the node afterwards and checks that nothing is left, unless `keep_node`."""
+async def strobe_mcp(home: Path, *, env: Mapping[str, str] | None = None, keep_node: bool = False, mode: str = "auto") -> AsyncIterator[Strobe]:
+    """A client connected to `strobe mcp` of `home`. Ends the node afterwards and checks that nothing is left, unless `keep_node`.
+
+    `mode` is the protocol's era: `auto` (2026-07-28 where both sides speak it) or `legacy` (with the initialize handshake).
+    """
     path = os.pathsep.join(item for item in (str(ROOT), os.environ.get("PYTHONPATH", "")) if item)
     variables = {**os.environ, "PYTHONPATH": path, **(env or {}), "STROBE_HOME": str(home)}
     server = StdioServerParameters(command=sys.executable, args=["-m", "strobe.cli", "mcp"], env=variables)
     try:
-        async with Client(server, read_timeout_seconds=CALL_S) as client:
+        async with Client(server, mode=mode, read_timeout_seconds=CALL_S) as client:
             yield Strobe(client, home)
     finally:
         if not keep_node:
