@@ -1,0 +1,207 @@
+"""The store: takes what sessions record and print, and answers every question about it.
+
+Three kinds of thread: the event loop (asks), the ingest thread (data stream, commits), a few query threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+from actors.store.catalog import LIVE, Catalog
+from actors.store.files import Files
+from actors.store.ingest import Ingest
+from actors.store.queries import Queries
+from actors.store.query.run import run_query
+from strobe import paths
+from strobe.model.session import SessionRecord, SessionState
+from strobe.protocol.base import Done
+from strobe.protocol.store import (
+    CreateSession,
+    CreateSessionReply,
+    DeleteSession,
+    Drain,
+    EndSession,
+    ListSessions,
+    Pending,
+    PendingReply,
+    QueryReply,
+    RunQuery,
+    SessionChanged,
+    SessionsReply,
+    StoreStatus,
+    StoreStatusReply,
+)
+from strobe.protocol.supervisor import ActorGone
+from strobe.runtime import Actor, Context, handles, on_notice
+
+GREETING_S: Final = 20.0  # sessions that live say HELLO within it after the store started
+QUERY_S: Final = 10.0
+
+
+class Store(Actor):
+    role = "store"
+
+    async def starting(self) -> None:
+        home = Path(paths.home())
+        paths.private_folder(home)
+        self._catalog = Catalog(home / "catalog.duckdb", paths.sessions_folder())
+        self._files = Files(paths.sessions_folder(), self._catalog)
+        self._queries = Queries(self._files)
+        self._heard: set[str] = set()
+        self._ingest = Ingest(paths.data_endpoint(), self._files, self, self.log)
+        self._thread = threading.Thread(target=self._run_ingest, name="ingest")
+        self._thread.start()
+        self._background = self.loop.create_task(self._look_after())
+
+    def _run_ingest(self) -> None:
+        try:
+            self._ingest.run()
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the actor ends with it
+            self.crash(error)
+
+    async def stopping(self, reason: str) -> None:
+        del reason
+        self._background.cancel()
+        self._ingest.stop()
+        await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._queries.close()
+        self._files.close()
+        self._catalog.close()
+
+    # Told by the ingest thread
+
+    def record_changed(self, record: SessionRecord) -> None:
+        self._catalog.put(record)
+        self.notice(SessionChanged(record=record), cause="")
+
+    def heard_of(self, session_id: str) -> None:
+        self._heard.add(session_id)
+
+    def starved(self) -> None:
+        self._queries.interrupt_all()
+
+    # Asks
+
+    @handles(CreateSession)
+    async def create_session(self, ask: CreateSession, context: Context) -> CreateSessionReply:
+        del context
+        record = await asyncio.to_thread(self._create, ask)
+        return CreateSessionReply(session_id=record.session_id)
+
+    def _create(self, ask: CreateSession) -> SessionRecord:
+        record = self._catalog.create(ask)
+        with self._files.using(record.session_id):  # the file is made now: the first batch need not wait for it
+            self._heard.add(record.session_id)
+        return record
+
+    @handles(ListSessions)
+    async def list_sessions(self, ask: ListSessions, context: Context) -> SessionsReply:
+        del context
+        if ask.session_id is not None:
+            return SessionsReply(sessions=[await asyncio.to_thread(self._catalog.get, ask.session_id)])
+        return SessionsReply(sessions=await asyncio.to_thread(self._catalog.sessions, ask.client_id))
+
+    @handles(EndSession, completes=True)
+    async def end_session(self, ask: EndSession, context: Context) -> EndSession.EndReply:
+        del context
+        await asyncio.to_thread(self._catalog.get, ask.session_id)
+        events = await asyncio.wrap_future(self._ingest.call(lambda: self._end_session(ask)))
+        if not ask.retain:
+            await asyncio.to_thread(self._delete, ask.session_id)
+        return EndSession.EndReply(events_collected=events)
+
+    def _end_session(self, ask: EndSession) -> int:
+        """In the ingest thread."""
+        self._ingest.release(ask.session_id)
+        with self._files.using(ask.session_id) as file:
+            ended = {"state": SessionState(ask.state), "retained": ask.retain, "ended_at": file.record.ended_at or time.time_ns()}
+            record = file.record.model_copy(update=ended)
+            file.save_record(record)
+            self.record_changed(record)
+            return file.counts.total()[0]
+
+    @handles(DeleteSession, completes=True)
+    async def delete_session(self, ask: DeleteSession, context: Context) -> Done:
+        del context
+        await asyncio.to_thread(self._catalog.get, ask.session_id)
+        await asyncio.wrap_future(self._ingest.call(lambda: self._ingest.release(ask.session_id)))
+        await asyncio.to_thread(self._delete, ask.session_id)
+        return Done()
+
+    def _delete(self, session_id: str) -> None:
+        # The file first: if we die in between, the catalog's row is found to have none, and goes at the next start.
+        self._files.delete(session_id)
+        self._catalog.remove(session_id)
+
+    @handles(RunQuery)
+    async def query(self, ask: RunQuery, context: Context) -> QueryReply:
+        bound = min(QUERY_S, context.deadline_s)
+        return await self._queries.run(ask.session_id, lambda file, connection: run_query(ask.session_id, file, ask.query, connection), bound)
+
+    @handles(Pending)
+    async def pending(self, ask: Pending, context: Context) -> PendingReply:
+        del context
+        return PendingReply(patterns=await asyncio.to_thread(self._catalog.change_pending, ask.client_id, ask.add, ask.remove, ask.take))
+
+    @handles(StoreStatus)
+    async def status(self, ask: StoreStatus, context: Context) -> StoreStatusReply:
+        del ask, context
+        sizes = await asyncio.to_thread(self._files.on_disk)
+        return StoreStatusReply(
+            sessions=len(await asyncio.to_thread(self._catalog.sessions)),
+            bytes=sum(sizes.values()),
+            events=sum(file.counts.total()[0] for file in self._files.opened()),
+            ingested_events=self._ingest.events,
+            ingest_lag_ms=self._ingest.lag_ms,
+            queries=self._queries.answered,
+        )
+
+    @handles(Drain, completes=True)
+    async def drain(self, ask: Drain, context: Context) -> Done:
+        del ask, context
+        await asyncio.wrap_future(self._ingest.call(self._ingest.flush_all))
+        await asyncio.to_thread(self._checkpoint)
+        return Done()
+
+    def _checkpoint(self) -> None:
+        for file in self._files.opened():
+            file.checkpoint()
+        self._catalog.checkpoint()
+
+    # What nobody asks for
+
+    @on_notice(ActorGone)
+    async def actor_gone(self, notice: ActorGone) -> None:
+        if notice.session_id is not None and notice.gave_up and notice.name.startswith("session:"):
+            await self._lose(notice.session_id)
+
+    async def _lose(self, session_id: str) -> None:
+        """Its actor is gone for good: what was captured stays."""
+        record = await asyncio.to_thread(self._catalog.find, session_id)
+        if record is not None and record.state in LIVE:
+            self.log.warning("session lost", session=session_id)
+            await asyncio.wrap_future(self._ingest.call(lambda: self._mark_lost(session_id)))
+
+    def _mark_lost(self, session_id: str) -> None:
+        self._ingest.release(session_id)
+        with self._files.using(session_id) as file:
+            record = file.record.model_copy(update={"state": SessionState.LOST, "ended_at": time.time_ns()})
+            file.save_record(record)
+            self.record_changed(record)
+
+    async def _look_after(self) -> None:
+        """Soon after the start: which sessions are still there. Then, every so often, what is no longer used."""
+        await asyncio.sleep(GREETING_S)
+        for record in await asyncio.to_thread(self._catalog.sessions):
+            if record.state in LIVE and record.session_id not in self._heard:
+                await self._lose(record.session_id)
+        while True:
+            await asyncio.to_thread(self._files.close_idle)
+            await asyncio.sleep(30)

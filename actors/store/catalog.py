@@ -1,0 +1,158 @@
+"""`catalog.duckdb`: which sessions there are, and the patterns that wait for a client's next launch.
+
+It holds nothing about a session that the session's own file does not hold too: a damaged catalog is set aside and built anew from those.
+All methods may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from actors.store.session_id import new_session_id
+from strobe.errors import Code, StrobeError
+from strobe.model.session import SessionRecord, SessionState
+from strobe.protocol.store import CreateSession
+
+LIVE: Final = (SessionState.RUNNING, SessionState.PAUSED)
+_TABLES: Final = (
+    "CREATE TABLE IF NOT EXISTS sessions(id VARCHAR PRIMARY KEY, client VARCHAR, binary_path VARCHAR, state VARCHAR, started_at BIGINT, record VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS pending(client VARCHAR, pattern VARCHAR, PRIMARY KEY (client, pattern))",
+)
+
+
+class Catalog:
+    def __init__(self, path: Path, sessions_folder: Path) -> None:
+        self._folder = sessions_folder
+        self._lock = threading.Lock()
+        self.set_aside: Path | None = None
+        try:
+            self._connection = self._open(path)
+        except duckdb.Error:
+            self.set_aside = _set_aside(path)
+            self._connection = self._open(path)
+
+    @staticmethod
+    def _open(path: Path) -> duckdb.DuckDBPyConnection:
+        connection = duckdb.connect(str(path), config={"threads": 1, "memory_limit": "256MB", "autoload_known_extensions": False})
+        try:
+            for statement in _TABLES:
+                connection.execute(statement)
+            connection.execute("SELECT count(*), max(record) FROM sessions").fetchall()  # reads it: damage shows now
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._lock:
+            self._connection.execute("BEGIN")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+
+    def create(self, ask: CreateSession) -> SessionRecord:
+        """The new session's record. Raises SESSION_EXISTS when this client has a live session of this binary."""
+        with self._transaction() as run:
+            live = run.execute(
+                "SELECT id FROM sessions WHERE client = ? AND binary_path = ? AND state IN ('running', 'paused')", [ask.client_id, ask.binary_path]
+            ).fetchall()
+            if live:
+                what = f"Session {live[0][0]} of {ask.binary_path} is running."
+                raise StrobeError(Code.SESSION_EXISTS, what, "Use that session, or stop it with debug_session action=stop first.", value=live[0][0])
+            record = SessionRecord(
+                session_id=new_session_id(ask.binary_path, ask.started_at, lambda name: self._taken(run, name)),
+                client_id=ask.client_id,
+                binary_path=ask.binary_path,
+                command=ask.command,
+                cwd=ask.cwd,
+                project_root=ask.project_root,
+                pid=None,
+                state=SessionState.RUNNING,
+                started_at=ask.started_at,
+                started_monotonic_ns=ask.started_monotonic_ns,
+                detail={"eventsMax": ask.events_max},
+            )
+            _put(run, record)
+        return record
+
+    def _taken(self, run: duckdb.DuckDBPyConnection, name: str) -> bool:
+        return bool(run.execute("SELECT 1 FROM sessions WHERE id = ?", [name]).fetchall()) or (self._folder / f"{name}.duckdb").exists()
+
+    def put(self, record: SessionRecord) -> None:
+        with self._transaction() as run:
+            _put(run, record)
+
+    def remove(self, session_id: str) -> None:
+        with self._transaction() as run:
+            run.execute("DELETE FROM sessions WHERE id = ?", [session_id])
+
+    def find(self, session_id: str) -> SessionRecord | None:
+        rows = self._select("SELECT record FROM sessions WHERE id = ?", [session_id])
+        return SessionRecord.model_validate_json(rows[0][0]) if rows else None
+
+    def get(self, session_id: str) -> SessionRecord:
+        """Raises SESSION_NOT_FOUND."""
+        record = self.find(session_id)
+        if record is None:
+            known = ", ".join(row[0] for row in self._select("SELECT id FROM sessions ORDER BY started_at DESC LIMIT 5", []))
+            next_step = f"The latest are: {known}." if known else "There is no session yet; start one with debug_launch."
+            raise StrobeError(Code.SESSION_NOT_FOUND, f"There is no session {session_id!r}.", next_step, value=session_id)
+        return record
+
+    def sessions(self, client_id: str | None = None) -> list[SessionRecord]:
+        """Latest first."""
+        where, values = ("WHERE client = ?", [client_id]) if client_id is not None else ("", [])
+        rows = self._select(f"SELECT record FROM sessions {where} ORDER BY started_at DESC, id DESC", values)
+        return [SessionRecord.model_validate_json(row[0]) for row in rows]
+
+    def change_pending(self, client_id: str, add: list[str], remove: list[str], take: bool) -> list[str]:
+        """One difference to a client's pending patterns. Answers the set as it was (`take`, which empties it) or is now, in the order added."""
+        with self._transaction() as run:
+            for pattern in remove:
+                run.execute("DELETE FROM pending WHERE client = ? AND pattern = ?", [client_id, pattern])
+            for pattern in add:
+                run.execute("INSERT OR IGNORE INTO pending VALUES (?, ?)", [client_id, pattern])
+            found = [row[0] for row in run.execute("SELECT pattern FROM pending WHERE client = ? ORDER BY rowid", [client_id]).fetchall()]
+            if take:
+                run.execute("DELETE FROM pending WHERE client = ?", [client_id])
+        return found
+
+    def _select(self, sql: str, values: list[Any]) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._connection.execute(sql, values).fetchall()
+
+    def checkpoint(self) -> None:
+        with self._lock:
+            self._connection.execute("CHECKPOINT")
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+
+def _put(run: duckdb.DuckDBPyConnection, record: SessionRecord) -> None:
+    run.execute(
+        "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?)",
+        [record.session_id, record.client_id, record.binary_path, str(record.state), record.started_at, record.model_dump_json(by_alias=True)],
+    )
+
+
+def _set_aside(path: Path) -> Path:
+    """Moves a damaged file and its log out of the way, for someone to look at."""
+    aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
+    path.rename(aside)
+    log = path.with_name(path.name + ".wal")
+    if log.exists():
+        log.rename(aside.with_name(aside.name + ".wal"))
+    return aside

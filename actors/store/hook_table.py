@@ -1,0 +1,67 @@
+"""A session's hooks as the decoder needs them: by id, and as look-up arrays from hook id to where its values lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.store.scalars import NOTHING, Source, result_of
+from strobe.lanes.layout import HOOK_CAPACITY
+from strobe.model.probe import Hook
+
+POSITIONS_MAX: Final = 64  # arguments of one function that are looked at
+
+
+class SourceMap:
+    """Hook id → index in `sources`, for one argument position or for the result. Index 0: nothing captured."""
+
+    def __init__(self) -> None:
+        self.sources: list[Source] = [NOTHING]
+        self.index = np.zeros(256, dtype=np.uint16)
+
+    def put(self, hook: int, source: Source) -> None:
+        if source not in self.sources:
+            self.sources.append(source)
+        if hook >= self.index.size:
+            grown = np.zeros(min(HOOK_CAPACITY, max(hook + 1, 2 * self.index.size)), dtype=np.uint16)
+            grown[: self.index.size] = self.index
+            self.index = grown
+        self.index[hook] = self.sources.index(source)
+
+    def of(self, hooks: NDArray[np.int64]) -> list[tuple[Source, NDArray[np.int64] | None]]:
+        """Groups of rows that share a source: (source, rows); rows None means all of them. Rows with nothing captured are in none."""
+        if len(self.sources) == 1 or not hooks.size:
+            return []
+        numbers = np.zeros(hooks.size, dtype=np.uint16)
+        inside = hooks < self.index.size
+        if inside.all():
+            numbers = self.index[hooks]
+        else:
+            numbers[inside] = self.index[hooks[inside]]
+        present = np.flatnonzero(np.bincount(numbers, minlength=1))
+        if present.size == 1:
+            return [(self.sources[int(present[0])], None)] if present[0] else []
+        return [(self.sources[number], np.flatnonzero(numbers == number)) for number in present.tolist() if number]
+
+
+class HookTable:
+    def __init__(self, hooks: Iterable[Hook] = ()) -> None:
+        self.hooks: dict[int, Hook] = {}
+        self.known = np.zeros(HOOK_CAPACITY, dtype=np.bool_)
+        self.arguments: list[SourceMap] = []
+        self.results = SourceMap()
+        for hook in hooks:
+            self.add(hook)
+
+    def add(self, hook: Hook) -> None:
+        self.hooks[hook.id] = hook
+        self.known[hook.id] = True
+        values = hook.plan.arguments[:POSITIONS_MAX]
+        while len(self.arguments) < len(values):
+            self.arguments.append(SourceMap())
+        for position, value in enumerate(values):
+            self.arguments[position].put(hook.id, Source.of(value))
+        self.results.put(hook.id, Source.of(result_of(hook.plan)))

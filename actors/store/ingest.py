@@ -1,0 +1,178 @@
+"""The ingest thread: takes batches off the data stream, commits them per session, acknowledges what is committed.
+
+A plain poll loop. Other threads reach it through `call`, which runs a function between two commits.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Final, Protocol, TypeVar
+
+import duckdb
+
+from actors.store.files import Files
+from actors.store.writer import COMMIT_ROWS, SessionWriter
+from strobe.errors import StrobeError
+from strobe.model.session import SessionRecord
+from strobe.runtime.log import Logger
+from strobe.runtime.stream import Batch, Position, StreamConsumer
+
+_T = TypeVar("_T")
+POLL_MS: Final = 10
+BATCHES_MAX: Final = 64  # taken in one go
+WAITING_MAX: Final = 1000  # calls from other threads
+RETRY_S: Final = 1.0
+
+
+class Listener(Protocol):
+    """Told from the ingest thread."""
+
+    def record_changed(self, record: SessionRecord) -> None: ...
+
+    def heard_of(self, session_id: str) -> None: ...
+
+    def starved(self) -> None:
+        """A commit found no memory: whatever else uses it must stop."""
+
+
+class Ingest:
+    def __init__(self, endpoint: str, files: Files, listener: Listener, log: Logger) -> None:
+        self._files = files
+        self._listener = listener
+        self._log = log
+        self._writers: dict[str, SessionWriter] = {}
+        self._calls: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue(WAITING_MAX)
+        self._stopping = threading.Event()
+        self._retry_at: dict[str, float] = {}
+        self._refused: set[str] = set()
+        self.consumer = StreamConsumer(endpoint, self._position_of, log)
+        self.events = 0
+        self.lag_ms = 0.0
+
+    # For other threads
+
+    def call(self, function: Callable[[], _T]) -> Future[_T]:
+        """Runs it in the ingest thread. Raises queue.Full."""
+        future: Future[_T] = Future()
+        self._calls.put_nowait((function, future))
+        self.consumer.wake()
+        return future
+
+    def stop(self) -> None:
+        """Commits what is there, and ends `run`."""
+        self._stopping.set()
+        self.consumer.wake()
+
+    # The thread
+
+    def run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                for batch in self.consumer.receive(POLL_MS, BATCHES_MAX):
+                    self._take(batch)
+                self._run_calls()
+                now = time.monotonic_ns()
+                for session_id, writer in list(self._writers.items()):
+                    if writer.due(now):
+                        self._commit(session_id, writer)
+            self._run_calls()
+            for session_id, writer in list(self._writers.items()):
+                self._commit(session_id, writer)
+        finally:
+            self.consumer.close()
+
+    def _position_of(self, session_id: str) -> Position:
+        writer = self._writer(session_id)
+        if writer is None:
+            return Position()
+        at = writer.file.position
+        return Position(at.epoch, at.seq, at.resume or None)
+
+    def _writer(self, session_id: str) -> SessionWriter | None:
+        """None: no such session, or its file is damaged; its batches go nowhere."""
+        writer = self._writers.get(session_id)
+        if writer is not None:
+            return writer
+        try:
+            file = self._files.hold(session_id)
+        except StrobeError as error:
+            if session_id not in self._refused:
+                self._refused.add(session_id)
+                self._log.warning("batches of a session that cannot be stored", session=session_id, error=str(error))
+            return None
+        writer = self._writers[session_id] = SessionWriter(file)
+        self._listener.heard_of(session_id)
+        return writer
+
+    def _take(self, batch: Batch) -> None:
+        writer = self._writer(batch.session)
+        if writer is None:
+            self.consumer.ack(batch.session, batch.epoch, batch.seq, batch.header.get("resume"))
+            return
+        if not writer.accept(batch.header, batch.frames):
+            self._log.warning("batch out of order", session=batch.session, epoch=batch.epoch, seq=batch.seq, at=str(writer.position))
+            return
+        if writer.pending_rows >= COMMIT_ROWS:
+            self._commit(batch.session, writer)
+
+    def _commit(self, session_id: str, writer: SessionWriter) -> None:
+        if not writer.pending or time.monotonic() < self._retry_at.get(session_id, 0):
+            return
+        try:
+            stored = writer.commit()
+        except duckdb.OutOfMemoryException as error:
+            self._later(session_id, error)
+            self._listener.starved()
+            return
+        except duckdb.IOException as error:
+            self._later(session_id, error)
+            return
+        self._retry_at.pop(session_id, None)
+        self.events += stored.events
+        self.lag_ms = (time.monotonic_ns() - stored.since_ns) / 1e6
+        at = writer.file.position
+        self.consumer.ack(session_id, at.epoch, at.seq, at.resume or None)
+        if stored.record is not None:
+            self._listener.record_changed(stored.record)
+        if writer.ended and not writer.pending:
+            self.release(session_id)
+
+    def _later(self, session_id: str, error: duckdb.Error) -> None:
+        """Nothing was stored and nothing is acknowledged: the session's window fills up, and it waits."""
+        self._retry_at[session_id] = time.monotonic() + RETRY_S
+        self._log.error("commit failed; it will be tried again", session=session_id, error=str(error), wait_s=RETRY_S)
+
+    def _run_calls(self) -> None:
+        while True:
+            try:
+                function, future = self._calls.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                future.set_result(function())
+            except BaseException as error:  # noqa: BLE001 - it is the caller's
+                future.set_exception(error)
+
+    # For functions run by `call`
+
+    def flush(self, session_id: str) -> None:
+        writer = self._writers.get(session_id)
+        if writer is not None:
+            self._commit(session_id, writer)
+
+    def release(self, session_id: str) -> None:
+        """Stores what is pending and lets go of the file."""
+        self.flush(session_id)
+        if self._writers.pop(session_id, None) is not None:
+            self._files.let_go(session_id)
+        self.consumer.forget(session_id)
+
+    def flush_all(self) -> None:
+        for session_id in list(self._writers):
+            self.flush(session_id)
+
+

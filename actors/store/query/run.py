@@ -1,0 +1,91 @@
+"""A Query answered from one session's file."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import duckdb
+
+from actors.store.counts import Snapshot
+from actors.store.query.cursor import Cursor, query_hash, read_cursor
+from actors.store.query.event_id import event_id
+from actors.store.query.order import order_of
+from actors.store.query.page import PageReader
+from actors.store.query.present import Presenter
+from actors.store.query.selection import resolve
+from actors.store.session_file import SessionFile
+from strobe.model.query import Query
+from strobe.protocol.store import QueryReply
+
+
+def run_query(session_id: str, file: SessionFile, query: Query, connection: duckdb.DuckDBPyConnection) -> QueryReply:
+    """`connection` is a reader of `file`, used for this alone. Raises VALIDATION_ERROR; duckdb.InterruptException when interrupted."""
+    order = order_of(query)
+    cursor = read_cursor(session_id, query, order.key_length)
+    snapshot = file.counts.snapshot()
+    if cursor is not None:
+        snapshot = Snapshot(cursor.last_n, cursor.settled_ns, cursor.newest_ns)
+    connection.execute("BEGIN TRANSACTION READ ONLY")
+    try:
+        selection = resolve(session_id, query, list(file.hooks.values()), list(file.threads.values()), snapshot, connection)
+        pages = PageReader(file, connection, selection, order)
+        rows = pages.rows(query.limit + 1, query.offset, cursor.key if cursor else None)
+        has_more, rows = len(rows) > query.limit, rows[: query.limit]
+        total = cursor.total if cursor else pages.total()
+        following = None
+        last_seen = snapshot.last_n
+        if has_more:
+            following = Cursor(query_hash(session_id, query), snapshot.last_n, snapshot.settled_ns, snapshot.newest_ns, total, rows[-1].key)
+            last_seen = _last_seen(pages, order.name, rows[-1].key, snapshot)
+        return QueryReply(
+            events=Presenter(session_id, file, connection, query.verbose).events(rows),
+            total_count=total,
+            has_more=has_more,
+            cursor=following.pack() if following else None,
+            last_event_id=event_id(session_id, last_seen) if last_seen else query.after_event_id,
+            settled_until_ns=snapshot.settled_ns,
+            pids=_pids(file, connection),
+            events_dropped=dropped(connection),
+            crash=crash_summary(session_id, connection),
+            newest_ns=snapshot.newest_ns,
+        )
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def _last_seen(pages: PageReader, order: str, key: tuple[int, ...], snapshot: Snapshot) -> int:
+    """The number up to which everything that matches was on this page or one before it: polling from there misses nothing."""
+    if order == "arrival":
+        return key[-1]
+    if order != "time":
+        return snapshot.last_n
+    unseen = pages.first_unseen(key)
+    return snapshot.last_n if unseen is None else unseen - 1
+
+
+def _pids(file: SessionFile, connection: duckdb.DuckDBPyConnection) -> list[int] | None:
+    points = connection.execute("SELECT DISTINCT pid FROM points WHERE pid IS NOT NULL").fetchall()
+    found = {thread.pid for thread in list(file.threads.values())} | {row[0] for row in points}
+    return sorted(found) if len(found) > 1 else None
+
+
+def dropped(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Exact number of events lost, by cause."""
+    return dict(connection.execute("SELECT cause, sum(lost)::BIGINT FROM losses GROUP BY cause ORDER BY cause").fetchall())
+
+
+def crash_summary(session_id: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any] | None:
+    """The first crash: what, where, and its event's id."""
+    found = connection.execute("SELECT n, ts, pid, tid, text, function, file, line, data FROM points WHERE type = 'crash' ORDER BY ts, n LIMIT 1").fetchall()
+    if not found:
+        return None
+    n, ts, pid, tid, text, function, file, line, data = found[0]
+    facts = json.loads(data)
+    shown = {
+        "id": event_id(session_id, n), "timestampNs": ts, "pid": pid, "threadId": tid, "text": text, "signal": facts.get("signal"), "cause": facts.get("cause"),
+        "address": facts.get("faultAddress"), "function": function, "sourceFile": file, "line": line,
+    }  # fmt: skip
+    return {key: value for key, value in shown.items() if value is not None}
+
+

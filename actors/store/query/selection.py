@@ -1,0 +1,195 @@
+"""A Query with everything resolved that can be resolved before the scan: hooks, threads, times, ids, typed comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, Final
+
+import duckdb
+
+from actors.store.counts import Snapshot
+from actors.store.query.compare import Condition, contains, equals, is_null
+from actors.store.query.event_id import parse_event_id
+from actors.store.scalars import result_of
+from actors.store.session_file import Thread
+from strobe.errors import Code, StrobeError
+from strobe.model.probe import Hook, Value
+from strobe.model.query import ArgumentFilter, FileFilter, Query, ReturnFilter, TextFilter, parse_relative_ns
+
+OUTPUT_TYPES: Final = {"stdout": 1, "stderr": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a text of an event must be: SQL over `{c}` and its parameters."""
+
+    sql: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueTest:
+    """Calls of `hooks` whose value at `position` (None: the result) meets `condition`."""
+
+    hooks: tuple[int, ...]
+    position: int | None
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """None means: not asked for. Times are ns since the session's start, bounds included."""
+
+    last_n: int
+    event_type: str | None
+    hooks: frozenset[int] | None
+    function: Named | None
+    file: Named | None
+    threads: frozenset[int] | None
+    thread_name: str | None
+    tid: int | None
+    pid: int | None
+    time_from: int | None
+    time_to: int | None
+    min_duration: int | None
+    parent: int | None
+    after: int | None
+    arguments: tuple[ValueTest, ...] | None
+    results: tuple[ValueTest, ...] | None
+
+    @property
+    def wants_exits(self) -> bool:
+        """Some filter holds for exits only; an argument filter then selects the exits of the calls that had the argument."""
+        return self.event_type == "function_exit" or self.min_duration is not None or self.results is not None
+
+    @property
+    def countable(self) -> bool:
+        """The counters can answer it."""
+        rest = (self.time_from, self.time_to, self.min_duration, self.parent, self.after, self.arguments, self.results)
+        return all(part is None for part in rest)
+
+
+def resolve(
+    session_id: str, query: Query, hooks: Collection[Hook], threads: Collection[Thread], snapshot: Snapshot, connection: duckdb.DuckDBPyConnection
+) -> Selection:
+    """Raises VALIDATION_ERROR: a bad regular expression, a foreign event id."""
+    function, file = _named(query.function, "function", connection), _named(query.source_file, "sourceFile", connection)
+    found = _hooks(function, file, connection)
+    candidates = [hook for hook in hooks if found is None or hook.id in found]
+    return Selection(
+        last_n=snapshot.last_n,
+        event_type=query.event_type,
+        hooks=found,
+        function=function,
+        file=file,
+        threads=_threads(query, threads),
+        thread_name=query.thread_name.contains if query.thread_name else None,
+        tid=query.thread_id,
+        pid=query.pid,
+        time_from=_time(query.time_from, snapshot),
+        time_to=_time(query.time_to, snapshot),
+        min_duration=query.min_duration_ns,
+        parent=None if query.parent_event_id is None else parse_event_id(session_id, query.parent_event_id, "parentEventId"),
+        after=None if query.after_event_id is None else parse_event_id(session_id, query.after_event_id, "afterEventId"),
+        arguments=None if query.argument is None else _argument_tests(query.argument, candidates),
+        results=None if query.return_value is None else _result_tests(query.return_value, candidates),
+    )
+
+
+def _named(wanted: TextFilter | FileFilter | None, field: str, connection: duckdb.DuckDBPyConnection) -> Named | None:
+    if wanted is None:
+        return None
+    parts: list[tuple[str, str]] = []
+    if wanted.equals is not None:
+        parts.append(("{c} = ?", wanted.equals))
+    if wanted.contains is not None:
+        parts.append(("contains({c}, ?)", wanted.contains))
+    if isinstance(wanted, TextFilter) and wanted.matches is not None:
+        check_regex(wanted.matches, f"{field}.matches", connection)
+        parts.append(("regexp_matches({c}, ?)", wanted.matches))
+    if not parts:
+        return None
+    return Named(" AND ".join(sql for sql, _ in parts), tuple(text for _, text in parts))
+
+
+def check_regex(pattern: str, field: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """By the engine that will run it (RE2)."""
+    try:
+        connection.execute("SELECT regexp_matches('', ?)", [pattern]).fetchall()
+    except duckdb.InvalidInputException as error:
+        reason, _, fragment = str(error).partition("Error: ")[2].partition(": ")
+        position = _unclosed(pattern) if reason.startswith("missing )") else max(pattern.find(fragment), 0)
+        what = f"{field} {pattern!r} is not a regular expression: {reason}, at position {position}."
+        raise StrobeError(Code.VALIDATION_ERROR, what, "Correct it (RE2 syntax: no look-around, no back-references), or use contains.", value=pattern) from None
+
+
+def _unclosed(pattern: str) -> int:
+    """Index of the parenthesis that is not closed."""
+    opened: list[int] = []
+    escaped = False
+    for index, character in enumerate(pattern):
+        if not escaped and character == "(":
+            opened.append(index)
+        elif not escaped and character == ")" and opened:
+            opened.pop()
+        escaped = character == "\\" and not escaped
+    return opened[-1] if opened else 0
+
+
+def _hooks(function: Named | None, file: Named | None, connection: duckdb.DuckDBPyConnection) -> frozenset[int] | None:
+    asked = [(name, part) for name, part in (("function", function), ("file", file)) if part is not None]
+    if not asked:
+        return None
+    where = " AND ".join(part.sql.replace("{c}", name) for name, part in asked)
+    rows = connection.execute(f"SELECT id FROM hooks WHERE {where}", [text for _, part in asked for text in part.texts]).fetchall()
+    return frozenset(row[0] for row in rows)
+
+
+def _threads(query: Query, threads: Collection[Thread]) -> frozenset[int] | None:
+    tests: list[Callable[[Thread], bool]] = []
+    if query.thread_name is not None:
+        part = query.thread_name.contains
+        tests.append(lambda thread: part in thread.name)
+    if query.thread_id is not None:
+        tests.append(lambda thread: thread.tid == query.thread_id)
+    if query.pid is not None:
+        tests.append(lambda thread: thread.pid == query.pid)
+    return frozenset(thread.id for thread in threads if all(test(thread) for test in tests)) if tests else None
+
+
+def _time(bound: int | str | None, snapshot: Snapshot) -> int | None:
+    return snapshot.newest_ns - parse_relative_ns(bound) if isinstance(bound, str) else bound
+
+
+def _argument_tests(wanted: ArgumentFilter, hooks: Collection[Hook]) -> tuple[ValueTest, ...]:
+    places = [
+        (hook.id, position, value) for hook in hooks for position, value in enumerate(hook.plan.arguments) if wanted.name is None or value.name == wanted.name
+    ]
+    return _grouped((hook, position, _condition(value, wanted.equals, wanted.contains, wanted.is_null)) for hook, position, value in places)
+
+
+def _result_tests(wanted: ReturnFilter, hooks: Collection[Hook]) -> tuple[ValueTest, ...]:
+    results = [(hook.id, result_of(hook.plan)) for hook in hooks]
+    return _grouped((hook, None, _condition(value, wanted.equals, None, wanted.is_null)) for hook, value in results if value is not None)
+
+
+def _condition(value: Value, equal: Any, part: str | None, null: bool | None) -> Condition | None:
+    """All that is asked for, together; None when it cannot be."""
+    asked = [equals(value, equal)] if equal is not None else []
+    asked += [contains(value, part)] if part is not None else []
+    asked += [is_null(value, null)] if null is not None else []
+    found = [one for one in asked if one is not None]
+    if len(found) < len(asked):
+        return None
+    if not found:
+        return Condition("{c} IS NOT NULL")
+    return Condition(" AND ".join(one.sql for one in found), tuple(text for one in found for text in one.texts))
+
+
+def _grouped(tests: Any) -> tuple[ValueTest, ...]:
+    groups: dict[tuple[int | None, Condition], list[int]] = {}
+    for hook, position, condition in tests:
+        if condition is not None:
+            groups.setdefault((position, condition), []).append(hook)
+    return tuple(ValueTest(tuple(sorted(ids)), position, condition) for (position, condition), ids in groups.items())

@@ -1,0 +1,205 @@
+"""One session's file: opened once, written by one transaction per commit, read through cursors of the same instance."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+
+from actors.store.columns import Column, to_table
+from actors.store.counts import Counts, Key, Snapshot, count_pairs
+from actors.store.instance import open_instance, reader
+from actors.store.schema import SCHEMA_VERSION, TABLES, VALUE_COLUMNS
+from actors.store.sql_views import views
+from strobe.model.probe import Hook
+from strobe.model.session import SessionRecord
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Up to where the session's stream is stored, and where its numbering and its time stand."""
+
+    epoch: int = 0
+    seq: int = 0
+    resume: bytes = b""
+    next_n: int = 1
+    settled: int = 0
+    newest: int = 0
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one commit stores: columns and rows by table, and the position after it."""
+
+    position: Position
+    columns: dict[str, dict[str, Column]] = field(default_factory=dict)
+    rows: dict[str, Rows] = field(default_factory=dict)
+    open_calls: bytes | None = None
+    record: SessionRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread as events name it. A new name makes a new one, so that an event shows the name of its time."""
+
+    id: int
+    lane: int
+    pid: int
+    tid: int
+    name: str
+
+
+class SessionFile:
+    """Raises duckdb.Error when the file is damaged. Only one thread commits at a time; readers are independent."""
+
+    def __init__(self, path: Path, record: SessionRecord) -> None:
+        self.path = path
+        self._connection = open_instance(path)
+        self._lock = threading.Lock()
+        self.counts = Counts()
+        self._value_columns = 0
+        try:
+            self._make(record)
+            self._load()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _make(self, record: SessionRecord) -> None:
+        run = self._connection.execute
+        run("BEGIN")
+        for statement in TABLES:
+            run(statement)
+        if not run("SELECT count(*) FROM positions").fetchall()[0][0]:
+            run("INSERT INTO positions VALUES (0, 0, ''::BLOB, 1, 0, 0, ''::BLOB)")
+        if not run("SELECT count(*) FROM session").fetchall()[0][0]:
+            run("INSERT INTO session VALUES (?, ?)", [record.model_dump_json(by_alias=True), SCHEMA_VERSION])
+        run("COMMIT")
+
+    def _load(self) -> None:
+        run = self._connection.execute
+        epoch, seq, resume, next_n, settled, newest, self.open_calls = run("SELECT * FROM positions").fetchall()[0]
+        self.position = Position(epoch, seq, resume, next_n, settled, newest)
+        self.record = SessionRecord.model_validate_json(run("SELECT record FROM session").fetchall()[0][0])
+        self.hooks = {number: Hook.model_validate_json(text) for number, text in run("SELECT id, hook FROM hooks ORDER BY id").fetchall()}
+        self.threads = {row[0]: Thread(*row) for row in run("SELECT * FROM threads").fetchall()}
+        self.next_string: int = run("SELECT coalesce(max(id), 0) + 1 FROM strings").fetchall()[0][0]
+        columns = {row[0] for row in run("SELECT column_name FROM duckdb_columns() WHERE table_name = 'raw_calls'").fetchall()}
+        self._value_columns = sum(f"a{k}" in columns for k in range(VALUE_COLUMNS))
+        if not run("SELECT count(*) FROM duckdb_views() WHERE view_name = 'calls'").fetchall()[0][0]:
+            self._make_views()
+        self.counts.publish(self._count_all(), self._snapshot())
+
+    def _count_all(self) -> list[tuple[Key, int]]:
+        grouped = """
+            SELECT 'enter', hook, thread, count(*) FROM raw_calls GROUP BY ALL UNION ALL
+            SELECT 'exit', hook, thread, count(exit_n) FROM raw_calls GROUP BY ALL UNION ALL
+            SELECT 'late', hook, thread, count(*) FROM raw_exits GROUP BY ALL UNION ALL
+            SELECT 'output', stream, 0, count(*) FROM output GROUP BY ALL UNION ALL
+            SELECT 'point:' || type, 0, 0, count(*) FROM points GROUP BY ALL"""
+        return [((branch, first, second), number) for branch, first, second, number in self._connection.execute(grouped).fetchall() if number]
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(self.position.next_n - 1, self.position.settled, self.position.newest)
+
+    @property
+    def value_columns(self) -> int:
+        return self._value_columns
+
+    def reader(self) -> duckdb.DuckDBPyConnection:
+        return reader(self._connection)
+
+    def need_values(self, count: int) -> None:
+        """Sees to it that `raw_calls` has a column for each of the first `count` arguments. A transaction of its own."""
+        with self._lock:
+            if min(count, VALUE_COLUMNS) <= self._value_columns:
+                return
+            while self._value_columns < min(count, VALUE_COLUMNS):
+                self._connection.execute(f"ALTER TABLE raw_calls ADD COLUMN IF NOT EXISTS a{self._value_columns} BIGINT")
+                self._value_columns += 1
+            self._make_views()
+
+    def _make_views(self) -> None:
+        for statement in views(self._value_columns):
+            self._connection.execute(statement)
+
+    def commit(self, changes: Changes) -> None:
+        """All of it in one transaction, or nothing. Afterwards it is on disk and every reader sees it."""
+        with self._lock:
+            self._connection.execute("BEGIN")
+            try:
+                self._store(changes)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self.position = changes.position
+            if changes.open_calls is not None:
+                self.open_calls = changes.open_calls
+            if changes.record is not None:
+                self.record = changes.record
+            self.counts.publish(_added(changes), self._snapshot())
+
+    def _store(self, changes: Changes) -> None:
+        for table, columns in changes.columns.items():
+            if columns:
+                self._insert(table, to_table(columns))
+        for table, rows in changes.rows.items():
+            if rows:
+                self._insert(table, pa.Table.from_pylist(rows))
+        at = changes.position
+        values: list[Any] = [at.epoch, at.seq, at.resume, at.next_n, at.settled, at.newest]
+        opened = ""
+        if changes.open_calls is not None and changes.open_calls != self.open_calls:
+            opened = ", open_calls = ?"
+            values.append(changes.open_calls)
+        self._connection.execute(f"UPDATE positions SET epoch = ?, seq = ?, resume = ?, next_n = ?, settled = ?, newest = ?{opened}", values)
+        if changes.record is not None:
+            self._connection.execute("UPDATE session SET record = ?", [changes.record.model_dump_json(by_alias=True)])
+
+    def _insert(self, table: str, rows: pa.Table) -> None:
+        names = ", ".join(rows.column_names)
+        self._connection.register("incoming", rows)
+        try:
+            self._connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM incoming")
+        finally:
+            self._connection.unregister("incoming")
+
+    def save_record(self, record: SessionRecord) -> None:
+        """The session's own row, outside its stream: when it ends, or is found lost."""
+        self.commit(Changes(position=self.position, record=record))
+
+    def checkpoint(self) -> None:
+        with self._lock:
+            self._connection.execute("CHECKPOINT")
+
+    def bytes_on_disk(self) -> int:
+        log = self.path.with_name(self.path.name + ".wal")
+        return sum(file.stat().st_size for file in (self.path, log) if file.exists())
+
+    def close(self) -> None:
+        """Writes what is in the log into the file. Readers that still run fail."""
+        with self._lock:
+            self._connection.close()
+
+
+def _added(changes: Changes) -> list[tuple[Key, int]]:
+    added: list[tuple[Key, int]] = []
+    calls, exits = changes.columns.get("raw_calls"), changes.columns.get("raw_exits")
+    if calls:
+        hooks, threads = calls["hook"].values, calls["thread"].values
+        added += count_pairs("enter", hooks, threads)
+        if "exit_n" in calls:
+            closed = calls["exit_n"].valid
+            added += count_pairs("exit", *((hooks, threads) if closed is None else (hooks[closed], threads[closed])))
+    if exits:
+        added += count_pairs("late", exits["hook"].values, exits["thread"].values)
+    added += [(("output", row["stream"], 0), 1) for row in changes.rows.get("output", [])]
+    added += [((f"point:{row['type']}", 0, 0), 1) for row in changes.rows.get("points", [])]
+    return added

@@ -1,0 +1,236 @@
+"""What one session's stream becomes: batches gathered in memory, decoded and committed together.
+
+A batch is taken when it follows the last one taken of its epoch; anything else was stored before, or will be sent again. Rows and
+position are committed in one transaction, so after any crash the stream goes on exactly where the file ends.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.store.decoder import Decoded, Decoder, Records
+from actors.store.hook_table import HookTable
+from actors.store.open_calls import OpenCalls
+from actors.store.session_file import Changes, Position, Rows, SessionFile, Thread
+from actors.store.strings import StringTable
+from strobe.lanes.layout import SLOT_BYTES
+from strobe.model.probe import Hook
+from strobe.model.session import SessionRecord
+
+COMMIT_ROWS: Final = 250_000
+COMMIT_NS: Final = 50_000_000
+QUIET_NS: Final = 15_000_000  # few rows are committed sooner: they cost little, and someone may be waiting for them
+QUIET_ROWS: Final = 4_096
+STREAMS: Final = {"stdout": 1, "stderr": 2}
+Header = Mapping[str, Any]
+Frames = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A commit, done: numbers taken, when its first batch came (CLOCK_MONOTONIC), the session's record if it changed."""
+
+    events: int
+    since_ns: int
+    record: SessionRecord | None
+
+
+class SessionWriter:
+    """Everything the ingest thread keeps for one session. Used by that thread alone."""
+
+    def __init__(self, file: SessionFile) -> None:
+        self.file = file
+        self.record = record = file.record
+        self.ended = False
+        self.position = file.position
+        self._started_ns = record.started_monotonic_ns
+        self._hooks = HookTable(file.hooks.values())
+        self._strings = StringTable(file.next_string)
+        self._open_calls = OpenCalls(file.open_calls)
+        self._decoder = Decoder(self._hooks, self._strings, self._open_calls, self._started_ns)
+        self._threads = {(thread.lane, thread.pid, thread.tid, thread.name): thread for thread in file.threads.values()}
+        self._prepared: tuple[Changes, Stored] | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._records: list[Records] = []
+        self._rows: dict[str, Rows] = {"hooks": [], "threads": [], "output": [], "points": [], "losses": []}
+        self._changed_record: SessionRecord | None = None
+        self.pending_rows = 0
+        self.pending_since_ns: int | None = None
+
+    # The stream's position
+
+    def accept(self, header: Header, frames: Frames) -> bool:
+        """Takes a batch if it is the next one. False: it was taken before, or one before it is missing."""
+        epoch, seq = int(header["epoch"]), int(header["seq"])
+        at = self.position
+        if (epoch, seq) != (at.epoch, at.seq + 1) and not (epoch > at.epoch and seq == 1):
+            return False
+        if self.pending_since_ns is None:
+            self.pending_since_ns = time.monotonic_ns()
+        kind = str(header["kind"])
+        settled = self._take(kind, header, frames)
+        self.position = Position(epoch, seq, bytes(header.get("resume") or b""), at.next_n, max(at.settled, settled), at.newest)
+        return True
+
+    def due(self, now_ns: int) -> bool:
+        if self.pending_since_ns is None:
+            return self._prepared is not None
+        wait = QUIET_NS if self.pending_rows < QUIET_ROWS else COMMIT_NS
+        return self.pending_rows >= COMMIT_ROWS or now_ns - self.pending_since_ns >= wait
+
+    @property
+    def pending(self) -> bool:
+        return self._prepared is not None or self.pending_since_ns is not None
+
+    def commit(self) -> Stored:
+        """Stores what was taken since the last commit. Afterwards `file.position` may be acknowledged.
+
+        Raises duckdb.Error with nothing stored; the same commit can then be tried again.
+        """
+        if self._prepared is None:
+            self._prepared = self._prepare()
+        changes, stored = self._prepared
+        self.file.commit(changes)
+        self._prepared = None
+        return stored
+
+    def _prepare(self) -> tuple[Changes, Stored]:
+        """What is pending, decoded and numbered; pending is empty after it."""
+        at = self.position
+        decoded = self._decoder.decode(self._records, at.next_n) if self._records else Decoded()
+        next_n = at.next_n + decoded.used
+        newest = max(at.newest, decoded.newest or 0)
+        for row in sorted([*self._rows["output"], *self._rows["points"]], key=lambda row: int(row["ts"])):
+            row["n"] = next_n
+            row["parent"], thread = self._decoder.call_of(row.pop("span"))
+            if "thread" in row:
+                row["thread"] = thread
+            next_n += 1
+            newest = max(newest, row["ts"])
+        if decoded.strange:
+            self._rows["losses"].append({"cause": "unreadable", "hook": None, "kind": "record", "lost": decoded.strange})
+        self._rows["strings"] = [{"id": number, "text": text, "truncated": cut} for number, text, cut in self._strings.fresh]
+        position = Position(at.epoch, at.seq, at.resume, next_n, at.settled, newest)
+        columns = {"raw_calls": decoded.calls, "raw_exits": decoded.exits, "more_values": decoded.more_values}
+        changes = Changes(position, columns, self._rows, self._open_calls.pack(), self._changed_record)
+        stored = Stored(next_n - at.next_n, self.pending_since_ns or time.monotonic_ns(), self._changed_record)
+        self.position = position
+        self._strings.fresh = []
+        self._clear()
+        return changes, stored
+
+    # Kinds of batch
+
+    def _take(self, kind: str, header: Header, frames: Frames) -> int:
+        """Keeps the batch; answers the session time it settles, 0 if none."""
+        match kind:
+            case "records":
+                self._take_records(header, frames)
+            case "output":
+                self._take_output(header, frames)
+            case "hooks":
+                self._take_hooks(header["hooks"])
+            case "losses":
+                self._take_losses(header)
+            case "event":
+                for event in header["events"]:
+                    self._take_event(event)
+            case "session":
+                self._change_record(header)
+            case "settled":
+                return int(header["tsNs"]) - self._started_ns
+            case "end":
+                self.ended = True
+            case _:
+                raise ValueError(f"a batch of unknown kind {kind!r}")
+        return 0
+
+    def _take_records(self, header: Header, frames: Frames) -> None:
+        threads = [(self._thread_of(part), int(part["slots"])) for part in header["slices"]]
+        slot_map, slots = np.frombuffer(frames[0], dtype=np.uint8), np.frombuffer(frames[1], dtype=np.uint8)
+        sliced = sum(count for _, count in threads)
+        if slots.size != slot_map.size * SLOT_BYTES or sliced != slot_map.size:
+            raise ValueError(f"a records batch of {slot_map.size} slots, {slots.size} bytes and slices of {sliced} slots")
+        self._records.append(Records(slot_map, slots, threads, header.get("clock")))
+        self.pending_rows += int(np.count_nonzero(slot_map))
+
+    def _take_output(self, header: Header, frames: Frames) -> None:
+        content: NDArray[np.uint8] = np.frombuffer(frames[0], dtype=np.uint8)
+        start = 0
+        for segment in header["segments"]:
+            size = int(segment["bytes"])
+            part = content[start : start + size].tobytes()
+            start += size
+            text = part.decode("utf-8", "replace")
+            row = {
+                "n": 0, "ts": int(segment["tsNs"]) - self._started_ns, "stream": _stream(segment["stream"]), "start": int(segment["offset"]),
+                "text": text, "bytes": None if text.encode() == part else part, "approximate": bool(segment.get("approximate")),
+                "parent": None, "thread": None, "span": segment.get("span"),
+            }  # fmt: skip
+            self._rows["output"].append(row)
+            self.pending_rows += 1
+
+    def _take_hooks(self, hooks: Sequence[Mapping[str, Any]]) -> None:
+        fresh = [hook for hook in map(Hook.model_validate, hooks) if hook.id not in self._hooks.hooks]
+        self.file.need_values(max((len(hook.plan.arguments) for hook in fresh), default=0))
+        for hook in fresh:
+            self._hooks.add(hook)
+            self.file.hooks[hook.id] = hook
+            place, result = hook.place, hook.plan.result
+            self._rows["hooks"].append({
+                "id": hook.id, "function": place.function, "function_raw": place.function_raw, "file": place.file, "line": place.line,
+                "result_type": result.type_name if result else None, "hook": hook.model_dump_json(by_alias=True),
+            })  # fmt: skip
+
+    def _take_losses(self, header: Header) -> None:
+        cause = str(header["cause"])
+        self._rows["losses"] += [{"cause": cause, "hook": int(hook), "kind": None, "lost": int(lost)} for hook, lost in header["hooks"].items()]
+        kinds = header["kinds"].items()
+        self._rows["losses"] += [{"cause": cause, "hook": None, "kind": str(kind), "lost": int(lost)} for kind, lost in kinds]
+
+    def _take_event(self, event: Mapping[str, Any]) -> None:
+        data: Mapping[str, Any] = event.get("data") or {}
+        shown = place_of(data)
+        self._rows["points"].append({
+            "n": 0, "ts": int(event["tsNs"]) - self._started_ns, "type": str(event["type"]), "pid": event.get("pid"), "tid": event.get("tid"),
+            "thread_name": data.get("threadName"), "function": shown.get("function"), "file": shown.get("file"), "line": shown.get("line"),
+            "text": event.get("text"), "data": json.dumps(data), "parent": None, "span": data.get("span"),
+        })  # fmt: skip
+        self.pending_rows += 1
+
+    def _change_record(self, header: Header) -> None:
+        known = {name for field in SessionRecord.model_fields.items() for name in (field[0], field[1].alias)}
+        changed = {key: value for key, value in header.items() if key in known and key not in ("sessionId", "session_id")}
+        merged = {**self.record.model_dump(by_alias=True), **changed}
+        self.record = self._changed_record = SessionRecord.model_validate(merged)
+
+    def _thread_of(self, part: Mapping[str, Any]) -> int:
+        """The stored id of a slice's thread."""
+        lane, pid, tid, name = key = (int(part["thread"]), int(part["pid"]), int(part["tid"]), str(part["comm"]))
+        known = self._threads.get(key)
+        if known is None:
+            known = self._threads[key] = Thread(len(self._threads) + 1, lane, pid, tid, name)
+            self.file.threads[known.id] = known
+            self._rows["threads"].append({"id": known.id, "lane": lane, "pid": pid, "tid": tid, "name": name})
+        return known.id
+
+
+def _stream(stream: int | str) -> int:
+    return STREAMS[stream] if isinstance(stream, str) else int(stream)
+
+
+def place_of(data: Mapping[str, Any]) -> dict[str, Any]:
+    """{function, file, line} of an event: as it says itself, or its innermost frame with a source line (where a reader looks first)."""
+    if data.get("function"):
+        return {"function": data["function"], "file": data.get("file") or data.get("sourceFile"), "line": data.get("line")}
+    frames = [frame for frame in data.get("frames") or [] if isinstance(frame, Mapping)]
+    return dict(next((frame for frame in frames if frame.get("file") and frame.get("function")), frames[0] if frames else {}))

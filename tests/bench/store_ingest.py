@@ -1,0 +1,60 @@
+"""Events per second from batch to committed row on one core, and bytes per stored event.
+
+    python -m tests.bench.store_ingest [--seconds 10] [--threads 1] [--commit-rows 250000]
+
+Two functions, two int arguments and an int result each. Batches are made beforehand and used over and over with new headers; what is
+timed is decode + commit, in one thread, as the store's ingest thread does it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from actors.store.session_file import SessionFile
+from actors.store.writer import SessionWriter
+from tests.bench.store_records import Traffic, record, two_functions
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--commit-events", type=int, default=100_000)
+    options = parser.parse_args()
+    calls = 4096 // options.threads // 2 * 2
+    per_batch = calls * 2 * options.threads
+    traffic = Traffic(options.threads)
+    batches = [traffic.batch(calls) for _ in range(options.events // per_batch)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bench.duckdb"
+        facts = record()
+        file = SessionFile(path, facts)
+        writer = SessionWriter(file)
+        writer.accept({"epoch": 1, "seq": 1, "kind": "hooks", "hooks": [hook.model_dump(by_alias=True) for hook in two_functions()]}, [])
+        writer.commit()
+        times: list[float] = []
+        before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+        for number, (header, frames) in enumerate(batches):
+            assert writer.accept({**header, "epoch": 1, "seq": number + 2}, frames)
+            if writer.pending_rows >= options.commit_events:
+                one = time.perf_counter()
+                writer.commit()
+                times.append(time.perf_counter() - one)
+        writer.commit()
+        wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        stored = file.counts.trace_events()
+        times.sort()
+        print(f"{stored:,} events, {options.threads} threads: {stored / wall / 1e6:.2f} M events/s wall, {stored / cpu / 1e6:.2f} M events/s of cpu")
+        print(f"commit p50 {times[len(times) // 2] * 1e3:.0f} ms, max {times[-1] * 1e3:.0f} ms")
+        file.checkpoint()
+        print(f"{path.stat().st_size / stored:.1f} bytes per event")
+        file.close()
+
+
+if __name__ == "__main__":
+    main()
