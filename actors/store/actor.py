@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from actors.store.files import Files
 from actors.store.ingest import Ingest
 from actors.store.queries import Queries
 from actors.store.query.run import run_query
+from actors.store.sql import run_sql
 from strobe import paths
 from strobe.model.session import SessionRecord, SessionState
 from strobe.protocol.base import Done
@@ -30,8 +32,10 @@ from strobe.protocol.store import (
     PendingReply,
     QueryReply,
     RunQuery,
+    RunSql,
     SessionChanged,
     SessionsReply,
+    SqlReply,
     StoreStatus,
     StoreStatusReply,
 )
@@ -40,6 +44,8 @@ from strobe.runtime import Actor, Context, handles, on_notice
 
 GREETING_S: Final = 20.0  # sessions that live say HELLO within it after the store started
 QUERY_S: Final = 10.0
+QUERY_THREADS: Final = 4
+SQL_THREADS: Final = 2
 
 
 class Store(Actor):
@@ -50,7 +56,8 @@ class Store(Actor):
         paths.private_folder(home)
         self._catalog = Catalog(home / "catalog.duckdb", paths.sessions_folder())
         self._files = Files(paths.sessions_folder(), self._catalog)
-        self._queries = Queries(self._files)
+        self._queries = Queries("query", QUERY_THREADS)
+        self._sql = Queries("sql", SQL_THREADS, nice=10)
         self._heard: set[str] = set()
         self._ingest = Ingest(paths.data_endpoint(), self._files, self, self.log)
         self._thread = threading.Thread(target=self._run_ingest, name="ingest")
@@ -72,6 +79,7 @@ class Store(Actor):
 
     def _close(self) -> None:
         self._queries.close()
+        self._sql.close()
         self._files.close()
         self._catalog.close()
 
@@ -85,6 +93,7 @@ class Store(Actor):
         self._heard.add(session_id)
 
     def starved(self) -> None:
+        self._sql.interrupt_all()
         self._queries.interrupt_all()
 
     # Asks
@@ -143,7 +152,14 @@ class Store(Actor):
     @handles(RunQuery)
     async def query(self, ask: RunQuery, context: Context) -> QueryReply:
         bound = min(QUERY_S, context.deadline_s)
-        return await self._queries.run(ask.session_id, lambda file, connection: run_query(ask.session_id, file, ask.query, connection), bound)
+        lease = self._files.using(ask.session_id)
+        return await self._queries.run(lease, lambda file, connection: run_query(ask.session_id, file, ask.query, connection), bound)
+
+    @handles(RunSql)
+    async def sql(self, ask: RunSql, context: Context) -> SqlReply:
+        bound = min(ask.timeout_ms / 1000, context.deadline_s)
+        lease = nullcontext(self._catalog) if ask.session_id is None else self._files.using(ask.session_id)
+        return await self._sql.run(lease, lambda _, connection: run_sql(connection, ask.sql, ask.limit), bound)
 
     @handles(Pending)
     async def pending(self, ask: Pending, context: Context) -> PendingReply:
@@ -160,7 +176,7 @@ class Store(Actor):
             events=sum(file.counts.total()[0] for file in self._files.opened()),
             ingested_events=self._ingest.events,
             ingest_lag_ms=self._ingest.lag_ms,
-            queries=self._queries.answered,
+            queries=self._queries.answered + self._sql.answered,
         )
 
     @handles(Drain, completes=True)

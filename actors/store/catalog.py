@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import duckdb
 
+from actors.store.instance import open_instance, reader
 from actors.store.session_id import new_session_id
 from strobe.errors import Code, StrobeError
 from strobe.model.session import SessionRecord, SessionState
@@ -40,7 +41,7 @@ class Catalog:
 
     @staticmethod
     def _open(path: Path) -> duckdb.DuckDBPyConnection:
-        connection = duckdb.connect(str(path), config={"threads": 1, "memory_limit": "256MB", "autoload_known_extensions": False})
+        connection = open_instance(path)
         try:
             for statement in _TABLES:
                 connection.execute(statement)
@@ -127,6 +128,9 @@ class Catalog:
             if take:
                 run.execute("DELETE FROM pending WHERE client = ?", [client_id])
         return found
+
+    def reader(self) -> duckdb.DuckDBPyConnection:
+        return reader(self._connection)
 
     def _select(self, sql: str, values: list[Any]) -> list[tuple[Any, ...]]:
         with self._lock:

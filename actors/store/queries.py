@@ -3,47 +3,58 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Final, TypeVar
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final, Protocol, TypeVar
 
 import duckdb
 
-from actors.store.files import Files
-from actors.store.session_file import SessionFile
 from strobe.errors import Code, StrobeError
 
 _T = TypeVar("_T")
-THREADS: Final = 4
+
+
+class Readable(Protocol):
+    """What can be queried: a session's file, the catalog."""
+
+    def reader(self) -> duckdb.DuckDBPyConnection: ...
+
+
+_R = TypeVar("_R", bound=Readable)
 WAITING_MAX: Final = 64
 
 
 class Queries:
-    def __init__(self, files: Files) -> None:
-        self._files = files
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
+    """`nice` is added to the threads' niceness: heavy work of callers yields to ingestion and to quick questions."""
+
+    def __init__(self, name: str, threads: int, nice: int = 0) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=_yield_to_others, initargs=(nice,))
         self._lock = threading.Lock()
         self._running: set[duckdb.DuckDBPyConnection] = set()
         self._waiting = 0
         self.answered = 0
 
-    async def run(self, session_id: str, work: Callable[[SessionFile, duckdb.DuckDBPyConnection], _T], timeout_s: float) -> _T:
-        """`work`'s result. Raises TIMEOUT when it took longer (it is interrupted), LIMIT_EXCEEDED when too many wait."""
+    async def run(self, lease: AbstractContextManager[_R], work: Callable[[_R, duckdb.DuckDBPyConnection], _T], timeout_s: float) -> _T:
+        """`work`'s result, on a connection of its own to what `lease` gives.
+
+        Raises TIMEOUT when it took longer (it is interrupted), LIMIT_EXCEEDED when too many wait or memory is short.
+        """
         if self._waiting >= WAITING_MAX:
             raise StrobeError(Code.LIMIT_EXCEEDED, f"{WAITING_MAX} queries are waiting.", "Try again when they are answered.", value=WAITING_MAX)
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, self._work, session_id, work, time.monotonic() + timeout_s)
+            return await asyncio.get_running_loop().run_in_executor(self._pool, self._work, lease, work, time.monotonic() + timeout_s)
         finally:
             self._waiting -= 1
 
-    def _work(self, session_id: str, work: Callable[[SessionFile, duckdb.DuckDBPyConnection], _T], until: float) -> _T:
-        with self._files.using(session_id) as file, self._connection(file) as connection, _deadline(connection, until) as late:
+    def _work(self, lease: AbstractContextManager[_R], work: Callable[[_R, duckdb.DuckDBPyConnection], _T], until: float) -> _T:
+        with lease as source, self._connection(source) as connection, _deadline(connection, until) as late:
             try:
-                return work(file, connection)
+                return work(source, connection)
             except duckdb.InterruptException:
                 if not late.is_set():
                     raise StrobeError(Code.LIMIT_EXCEEDED, "The query was stopped: recording needed its memory.", "Narrow it, and try again.") from None
@@ -55,8 +66,8 @@ class Queries:
                 self.answered += 1
 
     @contextmanager
-    def _connection(self, file: SessionFile) -> Iterator[duckdb.DuckDBPyConnection]:
-        connection = file.reader()
+    def _connection(self, source: Readable) -> Iterator[duckdb.DuckDBPyConnection]:
+        connection = source.reader()
         with self._lock:
             self._running.add(connection)
         try:
@@ -75,6 +86,10 @@ class Queries:
     def close(self) -> None:
         self.interrupt_all()
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _yield_to_others(nice: int) -> None:
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + nice)
 
 
 @contextmanager
