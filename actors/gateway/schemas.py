@@ -2,6 +2,7 @@
 
     python -m actors.gateway.schemas            writes schemas/{mcp-tools,settings,errors,protocol}.json and strobe/cli/card.json
     python -m actors.gateway.schemas --check    exits 1 and names the files that are stale
+    python -m actors.gateway.schemas --release  also keeps this version's contract in schemas/released, for tests/contract/test_protocol.py
 
 (schemas/record-layout.json comes from strobe.lanes.generate.)
 """
@@ -102,7 +103,11 @@ def main(arguments: list[str]) -> int:
             for path in paths:
                 print(f"stale: {path}; run python -m actors.gateway.schemas", file=sys.stderr)  # noqa: T201
             return 1 if paths else 0
-        for path, text in generated().items():
+        texts = generated()
+        if "--release" in arguments:
+            kept = ("mcp-tools", "protocol")
+            texts |= {Path(f"schemas/released/{name}-{__version__}.json"): texts[Path(f"schemas/{name}.json")] for name in kept}
+        for path, text in texts.items():
             (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
             (ROOT / path).write_text(text, encoding="utf-8")
     return 0

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Distribution's import name → who may import it.
 HOMES = {
-    "zmq": ("strobe.runtime", "strobe.cli.mcp"),
+    "zmq": ("strobe.runtime", "strobe.cli.gateway_link"),  # the second is the shim
     "frida": ("actors.spawner",),
     "duckdb": ("actors.store",),
     "pyarrow": ("actors.store",),

@@ -115,6 +115,19 @@ def test_generated_files_are_not_stale(tmp_path: Path, monkeypatch: pytest.Monke
     assert schemas.stale() == [], "run: python -m actors.gateway.schemas"
 
 
+@pytest.mark.parametrize("released", sorted((ROOT / "schemas/released").glob("mcp-tools-*.json")), ids=lambda path: path.stem)
+def test_clients_of_a_released_version_still_work(released: Path) -> None:
+    """No tool and no argument of it is gone, none is newly required, and no reply lacks what it promised."""
+    now = {tool["name"]: tool for tool in schemas.tools_json()}
+    for tool in json.loads(released.read_text(encoding="utf-8")):
+        assert tool["name"] in now
+        for schema, promised in (("inputSchema", False), ("outputSchema", True)):
+            before, after = tool[schema], now[tool["name"]][schema]
+            assert set(before["properties"]) <= set(after["properties"])
+            required = set(before.get("required", [])), set(after.get("required", []))
+            assert required[0] <= required[1] if promised else required[1] <= required[0]
+
+
 def test_card_answers_every_protocol_version() -> None:
     """The same bytes as the server's is what staleness checks; here: that nothing is missing."""
     card = json.loads((ROOT / "strobe/cli/card.json").read_text(encoding="utf-8"))
