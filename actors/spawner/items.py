@@ -14,7 +14,8 @@ JUMP_BYTES: Final = 5
 ITEM: Final = np.dtype(
     [
         ("address", "<u8"), ("size", "<u4"), ("id", "<u4"), ("internal", "<u4"), ("plan_offset", "<u4"), ("plan_bytes", "<u4"), ("reason", "<u4"),
-        ("window", "<u8"), ("detail", "<u8"), ("patch", "V8"), ("original", "V8"), ("thunk", "<u8"), ("entries", "V8"), ("window_bytes", "<u4"), ("pad", "<u4"),
+        ("window", "<u8"), ("detail", "<u8"), ("patch", "V8"), ("original", "V8"), ("thunk", "<u8"), ("entries", "V8"),
+        ("window_bytes", "<u4"), ("source", "<u4"),
     ]
 )  # fmt: skip
 SLAB: Final = np.dtype([("address", "<u8"), ("offset", "<u4"), ("bytes", "<u4")])
@@ -34,44 +35,54 @@ REASONS: Final = (
     "the same code is hooked already (identical functions are one after linking)",
     "there is no free memory within reach of its code",
     "the recorder has no room for more hooks",
+    "its first bytes are not those of its file: something else has patched it",
 )
 ALREADY: Final = 10
+FOREIGN: Final = 13
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A hook of the user's (`hook`), or one of the recorder's own (`internal` = 1 + index in strobe_internals)."""
+    """A hook of the user's (`hook`), or one of the recorder's own (`internal` = 1 + index in strobe_internals).
+
+    `source`: the function's bytes in its file, for one that Frida itself may have patched for the length of its visit.
+    """
 
     address: int
     size: int
     hook: HookSpec | None = None
     internal: int = 0
+    source: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     writes: list[Write]
-    patches: list[Patch]
+    patches: list[tuple[Wanted, Patch]]
     refused: list[tuple[Wanted, int, str]]  # reason number and words
 
 
 def pack(wanted: list[Wanted]) -> bytes:
-    """Items, then their capture plans (each different plan once). `wanted` is in address order."""
+    """Items, then their capture plans (each different plan once) and sources. `wanted` is in address order."""
     items = np.zeros(len(wanted), ITEM)
     items["address"] = [one.address for one in wanted]
     items["size"] = [min(one.size, 0xFFFFFFFF) for one in wanted]
     items["internal"] = [one.internal for one in wanted]
-    plans = bytearray()
-    places: dict[bytes, int] = {}
+    extra = bytearray()
+    plans: dict[bytes, int] = {}
     for n, one in enumerate(wanted):
+        if one.source:
+            items[n]["source"] = 1 + len(extra)
+            extra += one.source
         if one.hook is None:
             continue
         plan = one.hook.plan
-        if plan not in places:
-            places[plan] = len(plans)
-            plans += plan
-        items[n]["id"], items[n]["plan_offset"], items[n]["plan_bytes"] = one.hook.id, places[plan], len(plan)
-    return items.tobytes() + bytes(plans)
+        if plan not in plans:
+            extra += bytes(-len(extra) % 8)
+            plans[plan] = len(extra)
+            extra += plan
+        items[n]["id"], items[n]["plan_offset"], items[n]["plan_bytes"] = one.hook.id, plans[plan], len(plan)
+    return items.tobytes() + bytes(extra)
 
 
 def unpack(wanted: list[Wanted], meta: dict[str, Any], block: bytes) -> Prepared:
@@ -80,17 +91,17 @@ def unpack(wanted: list[Wanted], meta: dict[str, Any], block: bytes) -> Prepared
     slabs = np.frombuffer(block, SLAB, meta["slabs"], meta["slabsOffset"])
     code = memoryview(block)[meta["codeOffset"] :]
     writes = [Write(address=int(slab["address"]), data=bytes(code[slab["offset"] : slab["offset"] + slab["bytes"]])) for slab in slabs if slab["bytes"]]
-    patches: list[Patch] = []
+    patches: list[tuple[Wanted, Patch]] = []
     refused: list[tuple[Wanted, int, str]] = []
-    for one, item in zip(wanted, items.tolist(), strict=True):
-        row = dict(zip(ITEM.names or (), item, strict=True))
-        if row["reason"]:
-            refused.append((one, row["reason"], REASONS[row["reason"]].format(at=row["detail"], size=one.size)))
+    columns = (items[name].tolist() for name in ("reason", "detail", "window", "patch", "original", "thunk", "entries"))
+    for one, reason, detail, window, *code_of in zip(wanted, *columns, strict=True):
+        if reason:
+            refused.append((one, reason, REASONS[reason].format(at=detail, size=one.size)))
         else:
-            patches.append(_patch(one, row))
+            patches.append((one, _patch(one, window, *code_of)))
     return Prepared(writes, patches, refused)
 
 
-def _patch(one: Wanted, row: dict[str, Any]) -> Patch:
-    data, original, entries = (bytes(row[name])[:JUMP_BYTES] for name in ("patch", "original", "entries"))
-    return Patch(hook=one.hook.id if one.hook else 0, address=row["window"], data=data, original=original, thunk=row["thunk"], entries=entries)
+def _patch(one: Wanted, window: int, data: bytes, original: bytes, thunk: int, entries: bytes) -> Patch:
+    id_ = one.hook.id if one.hook is not None else 0
+    return Patch(hook=id_, address=window, data=data[:JUMP_BYTES], original=original[:JUMP_BYTES], thunk=thunk, entries=entries[:JUMP_BYTES])

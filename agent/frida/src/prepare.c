@@ -16,20 +16,21 @@
 #define GROUP_SPAN 0x4000000     /* one slab serves functions this close to each other: 64 MiB, and 1.9 GiB from it to the slab, stay below 2 GiB */
 #define NEAR_BYTES 134           /* a rel8 branch into the window starts at most this far from the function's start */
 
-enum { PREPARED, SMALL, BRANCH_INSIDE, BRANCH_TO_START, UNDECODABLE, OUT_OF_REACH, ENDS_EARLY, RETURNS_INSIDE, TRAPS, COUNTED_JUMP, ALREADY, NO_ROOM, NO_HOOK };
+enum { PREPARED, SMALL, BRANCH_INSIDE, BRANCH_TO_START, UNDECODABLE, OUT_OF_REACH, ENDS_EARLY, RETURNS_INSIDE, TRAPS, COUNTED_JUMP, ALREADY, NO_ROOM, NO_HOOK, FOREIGN };
 
 typedef struct {                 /* 88 bytes; known to actors/spawner/items.py and agent.ts */
   guint64 address;               /* of the function */
   guint32 size, id;
   guint32 internal;              /* 0: a hook of the user's; else 1 + its index in strobe_internals */
-  guint32 plan_offset, plan_bytes;
+  guint32 plan_offset, plan_bytes; /* in `extra` */
   guint32 reason;                /* out: PREPARED or why not */
   guint64 window;                /* out: first byte of the jump */
   guint64 detail;                /* out: offset in the function that the reason is about */
   guint8 patch[8], original[8];  /* out: JUMP_BYTES of each */
   guint64 thunk;                 /* out */
   guint8 entries[8];             /* out: for each offset in the window below JUMP_BYTES: where in the thunk the instruction that starts there now is */
-  guint32 window_bytes, pad;     /* out: of the instructions moved */
+  guint32 window_bytes;          /* out: of the instructions moved */
+  guint32 source;                /* 1 + offset in `extra` of the function's bytes as they are in its file; 0: read them where they run */
 } Item;
 
 typedef struct { guint64 address; guint32 offset, bytes; } Slab; /* `bytes` of code[offset…] belong at `address` */
@@ -37,7 +38,7 @@ typedef struct { guint64 address; guint32 offset, bytes; } Slab; /* `bytes` of c
 typedef struct {
   csh capstone;
   cs_insn *insn;
-  const guint8 *plans;
+  const guint8 *extra;
   guint8 *code;
   guint32 code_bytes;
   Slab *slabs;
@@ -74,10 +75,14 @@ static int uses_rsp (const cs_insn *insn) {
   const cs_x86_op *op = &insn->detail->x86.operands[0];
   return (op->type == X86_OP_REG && op->reg == X86_REG_RSP) || (op->type == X86_OP_MEM && (op->mem.base == X86_REG_RSP || op->mem.index == X86_REG_RSP));
 }
-static int decode (Job *job, const guint8 *at, gsize room) {
-  const uint8_t *code = at;
+/* The function's bytes. While Frida is here its own patches lie over some of libc's functions, so those come from the file. */
+static const guint8 *code_of (Job *job, const Item *item) {
+  return item->source != 0 ? job->extra + item->source - 1 : (const guint8 *) (gsize) item->address;
+}
+/* The instruction at `address`, which is in `item`, read within `room` bytes. */
+static int decode (Job *job, const Item *item, guint64 address, gsize room) {
+  const uint8_t *code = code_of (job, item) + (address - item->address);
   size_t left = room;
-  uint64_t address = (guint64) (gsize) at;
   return cs_disasm_iter (job->capstone, &code, &left, &address, job->insn);
 }
 
@@ -92,11 +97,10 @@ static guint32 movable (const cs_insn *insn, gsize after) {
 
 /* Bytes of the window, or 0 with item->reason set. */
 static guint32 measure_window (Job *job, Item *item) {
-  const guint8 *start = (const guint8 *) (gsize) item->window;
   gsize room = item->address + item->size - item->window, at = 0;
   while (at < JUMP_BYTES) {
     item->detail = item->window + at - item->address;
-    if (!decode (job, start + at, MIN (room - at, 15))) { item->reason = UNDECODABLE; return 0; }
+    if (!decode (job, item, item->window + at, MIN (room - at, 15))) { item->reason = UNDECODABLE; return 0; }
     at += job->insn->size;
     item->reason = movable (job->insn, at);
     if (item->reason != PREPARED) return 0;
@@ -106,11 +110,10 @@ static guint32 measure_window (Job *job, Item *item) {
 
 /* Is the suspicious byte at `suspect` (offset) really part of a branch into the window? Disassembles from the start, exactly. */
 static int confirm_branch (Job *job, Item *item, gsize suspect, guint32 bytes) {
-  const guint8 *code = (const guint8 *) (gsize) item->address;
   gsize at = 0;
   guint64 offset;
   while (at <= suspect) {
-    if (!decode (job, code + at, item->size - at)) return 1; /* cannot tell: do not guess */
+    if (!decode (job, item, item->address + at, item->size - at)) return 1; /* cannot tell: do not guess */
     at += job->insn->size;
   }
   if (!is_direct (job->insn) || !(in_group (job->insn, CS_GRP_JUMP) || is_counted (job->insn) || job->insn->id == X86_INS_CALL)) return 0;
@@ -118,20 +121,31 @@ static int confirm_branch (Job *job, Item *item, gsize suspect, guint32 bytes) {
   return offset < bytes && !(offset == 0 && job->insn->id == X86_INS_CALL);
 }
 
+/* Where the branch that may start at `at` leads (an offset in the function), or -1. */
+static gint64 suspected_target (const guint8 *code, gsize at, gsize size) {
+  guint8 op = code[at];
+  if (op == 0xe8 || op == 0xe9) return at + 5 <= size ? (gint64) at + 5 + read_i32 (code + at + 1) : -1;
+  if (op == 0x0f) return at + 6 <= size && (code[at + 1] & 0xf0) == 0x80 ? (gint64) at + 6 + read_i32 (code + at + 2) : -1;
+  if (at < NEAR_BYTES && at + 2 <= size && (op == 0xeb || (op & 0xf0) == 0x70 || (op & 0xfc) == 0xe0)) return (gint64) at + 2 + (gint8) code[at + 1];
+  return -1;
+}
+
 /* PREPARED, or BRANCH_*: a branch of the function's own that leads into its window. A byte scan finds suspects, disassembly decides. */
 static guint32 find_branch (Job *job, Item *item, guint32 bytes) {
-  const guint8 *code = (const guint8 *) (gsize) item->address;
-  gint64 window = item->window - item->address; /* 0 or 4 */
-  gsize at, size = item->size;
-  for (at = 0; at + 1 < size; at++) {
-    guint8 op = code[at];
-    gint64 target = -1;
-    if (at < NEAR_BYTES && (op == 0xeb || (op & 0xf0) == 0x70 || (op & 0xfc) == 0xe0)) target = (gint64) at + 2 + (gint8) code[at + 1];
-    else if ((op == 0xe8 || op == 0xe9) && at + 5 <= size) target = (gint64) at + 5 + read_i32 (code + at + 1);
-    else if (op == 0x0f && (code[at + 1] & 0xf0) == 0x80 && at + 6 <= size) target = (gint64) at + 6 + read_i32 (code + at + 2);
-    if (target < window || target >= window + bytes || !confirm_branch (job, item, at, bytes)) continue;
-    item->detail = at;
-    return target == window ? BRANCH_TO_START : BRANCH_INSIDE;
+  const guint8 *code = code_of (job, item);
+  const guint8 *at = code, *near = code + MIN (item->size, NEAR_BYTES), *end = code + item->size;
+  guint64 window = item->window - item->address; /* 0 or 4 */
+  gint64 target;
+  for (; at != end; at++) {
+    if (at >= near) { /* only the long forms reach back that far: this loop sees most of the bytes */
+      while (at != end && (*at & 0xfe) != 0xe8 && *at != 0x0f) at++;
+      if (at == end) break;
+    }
+    target = suspected_target (code, at - code, item->size);
+    if ((guint64) target - window >= bytes || (*at == 0xe8 && (guint64) target == window)) continue; /* calling itself is a call like any other */
+    if (!confirm_branch (job, item, at - code, bytes)) continue;
+    item->detail = at - code;
+    return (guint64) target == window ? BRANCH_TO_START : BRANCH_INSIDE;
   }
   return PREPARED;
 }
@@ -140,7 +154,7 @@ static int is_own_thunk (const guint8 *at) { return at[0] == 0xff && at[1] == 0x
 
 /* Fills item->reason, window, window_bytes and original. */
 static void examine (Job *job, Item *item, const Item *before) {
-  const guint8 *code = (const guint8 *) (gsize) item->address;
+  const guint8 *code = code_of (job, item);
   guint32 bytes;
   item->window = item->address;
   if (item->size >= 4 && (guint32) read_i32 (code) == ENDBR64) { item->window += 4; code += 4; }
@@ -148,7 +162,11 @@ static void examine (Job *job, Item *item, const Item *before) {
   if (item->address + item->size - item->window < JUMP_BYTES) return;
   item->reason = ALREADY;
   if (before != NULL && before->reason == PREPARED && item->window - before->window < JUMP_BYTES) return;
-  if (code[0] == 0xe9 && is_own_thunk (code + 5 + read_i32 (code + 1))) return;
+  if (item->source == 0) {
+    if (code[0] == 0xe9 && is_own_thunk (code + JUMP_BYTES + read_i32 (code + 1))) return;
+    item->reason = FOREIGN; /* or a function that begins with a jump: its file tells */
+    if (code[0] == 0xe9 || code[0] == 0xcc || (code[0] == 0xff && code[1] == 0x25)) return;
+  }
   bytes = measure_window (job, item);
   if (bytes == 0) return;
   if (item->address + item->size - item->window < bytes) { item->reason = UNDECODABLE; return; }
@@ -213,7 +231,7 @@ static guint32 emit (Job *job, Item *item, guint8 *base, guint64 pc, guint64 hoo
   to += HEAD_BYTES;
   while (at != end) {
     if (at - item->window < JUMP_BYTES) item->entries[at - item->window] = to - base;
-    if (!decode (job, (const guint8 *) (gsize) at, end - at) || !move_instruction (job, &to, base, pc)) return 0;
+    if (!decode (job, item, at, end - at) || !move_instruction (job, &to, base, pc)) return 0;
     at += job->insn->size;
   }
   if (!ends_flow (job->insn) && job->insn->id != X86_INS_CALL) { *to++ = 0xe9; if (!put_rel32 (&to, pc + (to - base), end)) return 0; }
@@ -236,7 +254,7 @@ static guint32 emit (Job *job, Item *item, guint8 *base, guint64 pc, guint64 hoo
 }
 
 static void prepare_item (Job *job, Item *item, Slab *slab) {
-  const guint8 *plan = job->plans + item->plan_offset;
+  const guint8 *plan = job->extra + item->plan_offset;
   guint64 hook = (guint64) (gsize) &strobe_internals[item->internal - 1], entry;
   guint32 bytes;
   if (item->internal != 0) entry = (guint64) (gsize) strobe_internals[item->internal - 1].entry;
@@ -272,11 +290,11 @@ static void prepare_group (Job *job, Item *items, guint32 first, guint32 last) {
 }
 
 /* `items` in address order; `code` has room for THUNK_MAX bytes an item. Number of slabs written, or -1 when capstone is not usable. */
-int strobe_prepare (Item *items, guint32 count, const guint8 *plans, guint8 *code, Slab *slabs, guint32 slabs_max) {
+int strobe_prepare (Item *items, guint32 count, const guint8 *extra, guint8 *code, Slab *slabs, guint32 slabs_max) {
   Job job;
   guint32 i, first = 0;
   memset (&job, 0, sizeof (job));
-  job.plans = plans;
+  job.extra = extra;
   job.code = code;
   job.slabs = slabs;
   job.slabs_max = slabs_max;

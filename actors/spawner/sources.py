@@ -1,0 +1,48 @@
+"""A function's bytes as its file has them. While Frida is in a target, its own patches lie over the first bytes of some functions of libc."""
+
+from __future__ import annotations
+
+import bisect
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from actors.spawner.items import JUMP_BYTES
+from actors.spawner.process import Mapping
+from strobe.protocol.spawner import Patch
+
+SOURCE_BYTES_MAX: Final = 1 << 20
+THUNK_HEAD: Final = (0, b"\xff\x35"), (6, b"\xff\x35"), (12, b"\xff\x25")  # agent/native/recorder.h
+
+
+def mapping_at(mappings: Sequence[Mapping], address: int) -> Mapping | None:
+    at = bisect.bisect_right(mappings, address, key=lambda mapping: mapping.start) - 1
+    return mappings[at] if at >= 0 and address < mappings[at].end else None
+
+
+def file_bytes(mappings: Sequence[Mapping], address: int, size: int) -> bytes:
+    """Empty when no file is mapped there, or it has been replaced since."""
+    mapping = mapping_at(mappings, address)
+    if mapping is None or not mapping.path.startswith("/") or mapping.path.endswith(" (deleted)"):
+        return b""
+    try:
+        with Path(mapping.path).open("rb") as file:
+            file.seek(mapping.offset + address - mapping.start)
+            data = file.read(min(size, SOURCE_BYTES_MAX))
+    except OSError:
+        return b""
+    return data if len(data) == min(size, SOURCE_BYTES_MAX) else b""
+
+
+def hooked_already(memory: int, patch: Patch) -> bool:
+    """Does a jump to a thunk of ours stand where `patch` would go? `memory` is an open /proc/PID/mem."""
+    now = os.pread(memory, JUMP_BYTES, patch.address)
+    if now[:1] != b"\xe9":
+        return False
+    head = os.pread(memory, 14, patch.address + JUMP_BYTES + int.from_bytes(now[1:], "little", signed=True))
+    return all(head[at : at + len(code)] == code for at, code in THUNK_HEAD)
+
+
+def is_as_expected(memory: int, patch: Patch) -> bool:
+    return os.pread(memory, len(patch.original), patch.address) == patch.original
