@@ -17,7 +17,7 @@ def node(foreground: Annotated[bool, typer.Option("--foreground", help="Stay in 
         from strobe.supervisor.main import run_node  # not needed, and not cheap, in the other branch
 
         sys.exit(run_node())
-    from strobe.client.start import ensure_node  # same
+    from strobe.supervisor.start import ensure_node  # same
 
     print(f"The node runs (pid {ensure_node()}).")
 

@@ -11,13 +11,13 @@ from typing import Any, Final, Self
 import structlog
 
 from strobe import __version__, paths
-from strobe.client.start import ensure_node, node_pid
 from strobe.errors import Code, StrobeError
 from strobe.protocol.base import Ask
 from strobe.runtime.asks import Asks
 from strobe.runtime.bus import Bus
 from strobe.runtime.envelope import Envelope, Header, Kind, pack_model, unpack_model
 from strobe.runtime.greeting import Greeting, Hello
+from strobe.supervisor.start import ensure_node, node_pid
 
 GREETING_S: Final = 10.0
 _numbers = itertools.count()

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from strobe import paths
 from strobe.client import Client
-from strobe.client.start import node_pid
+from strobe.supervisor.start import node_pid
 from strobe.protocol.supervisor import ActorStatus, Shutdown, Status, StatusReply
 
 _T = TypeVar("_T")

@@ -1,0 +1,71 @@
+"""Lines of a pipe, whole and of bounded length."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+READ_BYTES: Final = 1 << 16
+EDGE_BYTES: Final = 512
+_ID: Final = rb'"id"\s*:\s*(-?\d+|"[^"\\]{0,200}")'
+_ID_FIRST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID)
+_ID_LAST: Final = re.compile(_ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
+
+
+@dataclass(frozen=True, slots=True)
+class Oversized:
+    """A line over the limit: its length so far as it was read, and its id where first or last field shows it (as JSON)."""
+
+    length: int
+    request_id: bytes
+
+
+@dataclass(slots=True)
+class Lines:
+    """Cuts what `read` gets from `fd`. Holds at most one line of `limit` bytes and one read."""
+
+    fd: int
+    limit: int
+    ended: bool = False
+    _parts: list[bytes] = field(default_factory=list)
+    _length: int = 0
+    _head: bytes = b""
+    _tail: bytes = b""
+
+    def read(self) -> list[bytes | Oversized]:
+        """Lines that are complete now, without their newline, empty ones left out. Sets `ended` at the end of the pipe."""
+        data = os.read(self.fd, READ_BYTES)
+        if not data:
+            self.ended = True
+            return []
+        found: list[bytes | Oversized] = []
+        *complete, rest = data.split(b"\n")
+        for end in complete:
+            self._add(end)
+            line = self._take()
+            if line:
+                found.append(line)
+        self._add(rest)
+        return found
+
+    def _add(self, part: bytes) -> None:
+        self._length += len(part)
+        if self._length <= self.limit:
+            self._parts.append(part)
+            return
+        if self._parts:
+            whole = b"".join(self._parts)
+            self._head, self._tail = whole[:EDGE_BYTES], whole[-EDGE_BYTES:]
+            self._parts.clear()
+        self._tail = (self._tail + part)[-EDGE_BYTES:]
+
+    def _take(self) -> bytes | Oversized:
+        length, self._length = self._length, 0
+        if length <= self.limit:
+            line = b"".join(self._parts).strip()
+            self._parts.clear()
+            return line
+        match = _ID_FIRST.match(self._head) or _ID_LAST.search(self._tail)
+        return Oversized(length, match[1] if match else b"null")
