@@ -7,9 +7,9 @@ import signal
 import time
 
 from actors.session import crash as crashes
-from actors.session import surgery
 from actors.session.lifecycle import Drained, Ended, StopAsked
 from actors.session.modules import parse_maps
+from actors.session.ptrace import patching
 from actors.session.target import Asker, Target
 from actors.session.tracing import Tracing
 from strobe.errors import StrobeError
@@ -91,7 +91,7 @@ class Ending:
         target.pool.set_recording(False)
         await self.tracing.restore_functions()
         if target.journal.internal and target.keeper.target_alive():
-            await asyncio.to_thread(surgery.restore, target.pid, target.journal.internal)
+            await asyncio.to_thread(patching.restore, target.pid, target.journal.internal)
             target.journal.internal = []
 
     def _kill(self) -> None:

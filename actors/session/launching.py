@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from actors.session import surgery
 from actors.session.capabilities import Finding, capabilities
 from actors.session.collector import Collector
 from actors.session.journal import Journal
 from actors.session.lifecycle import Started
 from actors.session.modules import is_own, mapped_modules
+from actors.session.ptrace import patching
 from actors.session.target import Asker, Target
 from actors.session.tracing import Tracing
 from strobe import paths
@@ -39,7 +39,8 @@ class Launched:
 
 async def launch(actor: Asker, ask: Launch, folder: Path, collector_for: Any) -> Launched:
     """Errors: VALIDATION_ERROR for what can't be run, FRIDA_ATTACH_FAILED, LIMIT_EXCEEDED. Nothing is left behind by a failed one."""
-    facts = await asyncio.to_thread(inspect, Path(ask.command))
+    facts = await asyncio.to_thread(inspect, Path(ask.command), ask.env)
+    facts.check_runnable()
     pool = await asyncio.to_thread(create_pool, paths.pool_path(ask.session_id), (ask.pool_chunks or 128) if facts.injectable else LEAST_CHUNKS)
     try:
         keeper = await asyncio.to_thread(start_keeper, folder, _request(ask, stop=facts.injectable))
@@ -106,18 +107,18 @@ async def _install(tracing: Tracing, ask: Launch) -> tuple[int, list[str]]:
     wanted, warnings = await tracing.resolve(probes.patterns, modules)
     hooks = await tracing.new_hooks(list(wanted.values()), modules)
     reply = await tracing.prepare(hooks, held=True)
-    await asyncio.to_thread(surgery.take_over, target.pid, reply)
+    tracing.settle(await asyncio.to_thread(patching.take_over, target.pid, reply.writes, reply.patches, reply.arm_address))
     matched = len(wanted)
     if probes.patterns:
         mapped = mapped_modules(target.pid)
-        if any(is_own(module.path, modules[0].path) and module.path != modules[0].path and not surgery.is_recorder(module.path) for module in mapped):
+        if any(is_own(module.path, modules[0].path) and module.path != modules[0].path for module in mapped):
             more, warnings = await tracing.resolve(probes.patterns, mapped)
             late = await tracing.new_hooks([place for address, place in more.items() if address not in wanted], mapped)
             if late:
                 second = await tracing.prepare(late, held=False)
-                await asyncio.to_thread(surgery.apply, target.pid, second.writes, second.patches)
+                tracing.settle(await asyncio.to_thread(patching.install, target.pid, second.writes, second.patches))
             matched = len(more)
-    await asyncio.to_thread(surgery.let_go, target.pid)
+    await asyncio.to_thread(patching.resume, target.pid)
     return matched, warnings
 
 

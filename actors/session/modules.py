@@ -8,11 +8,12 @@ from pathlib import Path
 from strobe.model.probe import Module
 
 PT_LOAD = 1
+RECORDER = "strobe-recorder.so"  # Strobe's own code is nobody's to trace
 SYSTEM_FOLDERS = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/", "/usr/libexec/")
 
 
 def parse_maps(text: str) -> list[Module]:
-    """Modules in address order, from the text of a maps file. Mappings of deleted or special files are left out."""
+    """Modules in address order, from the text of a maps file. Mappings of deleted or special files, and the recorder, are left out."""
     spans: dict[str, tuple[int, int, int]] = {}  # path → start of its first mapping, that mapping's file offset, end of its last
     for line in text.splitlines():
         parts = line.split(maxsplit=5)
@@ -24,7 +25,7 @@ def parse_maps(text: str) -> list[Module]:
     modules = []
     for path, (start, file_offset, end) in spans.items():
         link_start = _first_load(path, file_offset)
-        if link_start is not None:
+        if link_start is not None and not path.endswith(f"/{RECORDER}"):
             modules.append(Module(path=path, bias=start - link_start, start=start, end=end))
     return modules
 

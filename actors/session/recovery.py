@@ -26,7 +26,7 @@ async def recover(actor: Asker, folder: Path, collector_for: Any) -> Target:
     ask = journal.launch
     keeper = await asyncio.to_thread(adopt_keeper, folder)
     pool = await asyncio.to_thread(open_pool, paths.pool_path(ask.session_id))
-    facts = await asyncio.to_thread(inspect, Path(ask.command))
+    facts = await asyncio.to_thread(inspect, Path(ask.command), ask.env)
     collector = collector_for(pool, keeper)
     target = Target(ask.session_id, folder, journal, keeper, pool, collector, capabilities(finding_of(facts, ask, journal.recorder, has_symbols=True)))
     target.took(Started(keeper.status().pid))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from actors.session import surgery
 from actors.session.modules import is_own, mapped_modules
 from actors.session.probes import Installed
+from actors.session.ptrace import patching
 from actors.session.target import Asker, Target
 from strobe.errors import Code, StrobeError
 from strobe.lanes.layout import HookFlag
-from strobe.model.probe import Hook, Module, Place
+from strobe.model.probe import Hook, Module, Place, Refused
 from strobe.protocol.indexer import Plans, PlansReply, Resolve, ResolveReply
 from strobe.protocol.spawner import HookSpec, Prepare, PrepareReply
 
@@ -47,8 +47,8 @@ class Tracing:
         if not patterns:
             return {}, []
         program = self.target.journal.launch.command
-        own = [module.path for module in modules if is_own(module.path, program) and not surgery.is_recorder(module.path)]
-        paths = [module.path for module in modules if not surgery.is_recorder(module.path)]
+        own = [module.path for module in modules if is_own(module.path, program)]
+        paths = [module.path for module in modules]
         ask = Resolve(
             patterns=patterns, modules=paths, main_modules=own, project_root=self.target.journal.project_root,
             symbols_path=self.target.journal.launch.symbols_path, limit=HOOKS_MAX,
@@ -96,6 +96,18 @@ class Tracing:
         target.journal.save(target.folder)
         return reply
 
+    def settle(self, outcome: patching.Outcome) -> None:
+        """Patches that were not written (the bytes there were not the file's) are refusals, told like the others."""
+        probes = self.target.journal.probes
+        for patch in outcome.skipped:
+            item = next((item for item in probes.installed.values() if item.patch == patch), None)
+            if item is not None:
+                del probes.installed[item.hook.address]
+                place = item.hook.place
+                probes.refused[item.hook.address] = Refused(function=place.function, module=place.module, reason="its first bytes are not those of the file")
+            elif patch in self.target.journal.internal:
+                self.target.journal.internal.remove(patch)
+
     async def change(self, add: list[str], remove: list[str]) -> Outcome:
         """One difference to the set of patterns, in the running target."""
         async with self.lock:
@@ -122,7 +134,7 @@ class Tracing:
         hooks = await self.new_hooks(difference.install, modules)
         if hooks:
             reply = await self.prepare(hooks, held=False)
-            await asyncio.to_thread(surgery.apply, target.pid, reply.writes, reply.patches)
+            self.settle(await asyncio.to_thread(patching.install, target.pid, reply.writes, reply.patches))
         if not target.journal.probes.active:
             await self.restore_functions()
         target.journal.save(target.folder)
@@ -132,7 +144,7 @@ class Tracing:
         probes = self.target.journal.probes
         patches = [item.patch for item in probes.installed.values() if item.patch]
         if patches and self.target.keeper.target_alive():
-            await asyncio.to_thread(surgery.restore, self.target.pid, patches)
+            await asyncio.to_thread(patching.restore, self.target.pid, patches)
         probes.installed = {address: item for address, item in probes.installed.items() if not item.patch}
         self.target.journal.save(self.target.folder)
 

@@ -1,0 +1,143 @@
+"""kill -9 of every process of Strobe while a target records and prints: the target never notices, nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import MCPError
+
+from strobe.client import Client
+from tests.harness import node, targets
+from tests.harness.mcp import Strobe, ToolError, strobe_mcp
+
+LINES, LINE_US, THREADS, BURST = 1200, 1000, 2, 12  # about 1.4 s of load
+PATTERNS = ["chain", "middle", "leaf", "numbered_line"]
+VICTIMS = ["store", "session", "spawner", "gateway", "indexer", "stuck_detector", "supervisor"]
+RETRY_S = 30.0
+EXIT_STATUS = 17
+
+
+@dataclass
+class Told:
+    """What Strobe says the target did."""
+
+    stdout: str
+    stderr: str
+    enters: int
+    exits: int
+    dropped: int
+    status: dict[str, Any]
+
+
+async def patient(strobe: Strobe, tool: str, **arguments: Any) -> dict[str, Any]:
+    """A call that may meet a process that was just killed: the error must be a clear one, and soon the answer comes."""
+    deadline = time.monotonic() + RETRY_S
+    while True:
+        try:
+            return await strobe.call(tool, **arguments)
+        except ToolError as error:
+            assert error.code in ("ACTOR_UNAVAILABLE", "TIMEOUT"), error
+            failure: Exception = error
+        except MCPError as error:
+            assert error.code == -32000, error
+            failure = error
+        assert time.monotonic() < deadline, f"{tool} still fails after {RETRY_S} s: {failure}"
+        await asyncio.sleep(0.05)
+
+
+async def pids(client: Client) -> dict[str, int]:
+    return {row.name: row.pid for row in (await node.status(client)).actors if row.pid}
+
+
+async def victim_pid(client: Client, role: str, session_id: str) -> int:
+    if role == "supervisor":
+        return (await node.status(client)).pid
+    return (await pids(client))[f"{role}:{session_id}" if role in ("session", "spawner") else role]
+
+
+async def told(strobe: Strobe, session_id: str) -> Told:
+    deadline = time.monotonic() + RETRY_S
+    while (status := await patient(strobe, "debug_session", action="status", sessionId=session_id))["status"] == "running":
+        assert time.monotonic() < deadline, status
+        await asyncio.sleep(0.05)
+    await settled(strobe, session_id)
+    texts = {}
+    for stream in ("stdout", "stderr"):
+        texts[stream] = "".join([event["text"] for event in await events(strobe, session_id, eventType=stream)])
+    enters = await patient(strobe, "debug_query", sessionId=session_id, eventType="function_enter", limit=1)
+    exits = await patient(strobe, "debug_query", sessionId=session_id, eventType="function_exit", limit=1)
+    return Told(texts["stdout"], texts["stderr"], enters["totalCount"], exits["totalCount"], sum(enters.get("eventsDropped", {}).values()), status)
+
+
+async def settled(strobe: Strobe, session_id: str) -> None:
+    """Until the store has the session's last batch: the event count stays the same although its session is closed."""
+    deadline = time.monotonic() + RETRY_S
+    before = -1
+    while True:
+        now = (await patient(strobe, "debug_query", sessionId=session_id, limit=1))["totalCount"]
+        if now == before:
+            return
+        before = now
+        assert time.monotonic() < deadline, "the event count keeps moving"
+        await asyncio.sleep(0.5)
+
+
+async def events(strobe: Strobe, session_id: str, **filters: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    cursor: dict[str, Any] = {}
+    while True:
+        reply = await patient(strobe, "debug_query", sessionId=session_id, limit=500, maxTokens=50_000, **filters, **cursor)
+        found += reply["events"]
+        if not reply["hasMore"]:
+            return found
+        cursor = {"cursor": reply["cursor"]}
+
+
+async def killed_once(strobe: Strobe, client: Client, program: Path, role: str, after_s: float) -> None:
+    session_id = await strobe.launch(program, str(LINES), str(THREADS), str(BURST), str(LINE_US), trace=PATTERNS)
+    await asyncio.sleep(after_s)  # the seeded instant
+    victim = await victim_pid(client, role, session_id)
+    others = {name: pid for name, pid in (await pids(client)).items() if pid != victim}
+    os.kill(victim, signal.SIGKILL)
+    result = await told(strobe, session_id)
+    lines = "".join(f"line {number}\n" for number in range(LINES))
+    assert result.stdout == lines, f"stdout after kill of {role} at {after_s:.3f} s"
+    calls = int(re.fullmatch(r"calls (\d+)\n", result.stderr)[1])  # type: ignore[index]
+    assert result.status["exitCode"] == EXIT_STATUS
+    assert result.enters + result.exits + result.dropped == 2 * calls, f"records after kill of {role} at {after_s:.3f} s: {result} for {calls} calls"
+    assert result.enters > 100_000, "too little load for a kill test"
+    if role != "supervisor":
+        for name in ("store", "gateway", "indexer", "stuck_detector"):
+            if name != role:
+                assert (await pids(client))[name] == others[name], f"{name} did not survive the kill of {role}"
+    await patient(strobe, "debug_session", action="stop", sessionId=session_id)
+
+
+async def kill_rounds(home: Path, role: str, rounds: int, seed: int) -> None:
+    program = targets.program("numbers.c", "-O2", "-g", "-pthread")
+    dice = random.Random(f"{seed}-{role}")
+    async with strobe_mcp(home) as strobe:
+        with node.environment(home, None, {}):
+            async with Client(home) as client:
+                for _ in range(rounds):
+                    await killed_once(strobe, client, program, role, dice.uniform(0.0, 1.0))
+
+
+@pytest.mark.parametrize("role", VICTIMS)
+def test_kill(tmp_path: Path, role: str) -> None:
+    asyncio.run(kill_rounds(tmp_path / "home", role, rounds=2, seed=2026))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("role", VICTIMS)
+def test_kill_often(tmp_path: Path, role: str) -> None:
+    asyncio.run(kill_rounds(tmp_path / "home", role, rounds=20, seed=int(os.environ.get("STROBE_SEED", "1"))))
