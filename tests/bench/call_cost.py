@@ -1,0 +1,136 @@
+"""ns that one traced call costs: Strobe's thunks, drained by a live session, next to uftrace, Frida's Interceptor and frida-trace-like JavaScript hooks.
+
+The same program with the same bursts for each; the variants take turns, so that a change of the machine's mood meets all of them. Every figure is what
+the call costs more than the untraced call: median over the runs of the median over a run's bursts. Strobe and uftrace record two int arguments and the
+return value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import frida
+
+from tests.bench.figure import Figure, spread
+from tests.bench.options import Options, live_node
+from tests.harness.mcp import Strobe
+from tests.harness.targets import TARGETS, program
+
+FLAGS: Final = ("-O2", "-rdynamic")
+BURST: Final = 50_000
+PAUSE_MS: Final = 100
+RUN_S: Final = 120
+FLOOR_JS: Final = """
+const c = new CModule(`#include <gum/guminterceptor.h>
+void onEnter(GumInvocationContext *ic) {} void onLeave(GumInvocationContext *ic) {}`);
+Interceptor.attach(Process.mainModule.getExportByName('work'), {onEnter: c.onEnter, onLeave: c.onLeave});
+"""
+# What frida-trace's generated handlers do: format the arguments and hand batches of lines to the host.
+TRACE_JS: Final = """
+let lines = [];
+const flush = () => { if (lines.length) { send({type: 'events:add', events: lines}); lines = []; } };
+setInterval(flush, 50);
+const add = text => { lines.push([Process.getCurrentThreadId(), text]); if (lines.length >= 1000) flush(); };
+Interceptor.attach(Process.mainModule.getExportByName('work'), {
+  onEnter(args) { add(`work(a=${args[0].toInt32()}, b=${args[1].toInt32()})`); },
+  onLeave(retval) { add(`=> ${retval.toInt32()}`); },
+});
+"""
+
+Run = Callable[[list[str]], Awaitable[float]]
+
+
+def run(options: Options) -> list[Figure]:
+    return asyncio.run(_measure(options))
+
+
+async def _measure(options: Options) -> list[Figure]:
+    arguments = [str(BURST), str(options.times(20, 4)), str(PAUSE_MS)]
+    path = program("bench_calls.c", *FLAGS)
+    async with live_node() as strobe:
+        variants: dict[str, Run] = {
+            "untraced": lambda args: _plain([str(path), *args]),
+            "Strobe": lambda args: _strobe(strobe, path, args),
+            "Frida Interceptor, empty C callbacks": lambda args: _frida(path, args, FLOOR_JS),
+            "frida-trace-like JavaScript hooks": lambda args: _frida(path, args, TRACE_JS),
+        }
+        if shutil.which("uftrace"):
+            counted = program("bench_calls.c", *FLAGS, "-pg", name="bench_calls_pg")
+            variants["untraced, -pg"] = lambda args: _plain([str(counted), *args])
+            variants["uftrace, two arguments and return value"] = lambda args: _uftrace(counted, args)
+        values: dict[str, list[float]] = {name: [] for name in variants}
+        for _ in range(options.times(10)):
+            for name, variant in variants.items():
+                values[name].append(await variant(arguments))
+    return _figures(values)
+
+
+def _figures(values: dict[str, list[float]]) -> list[Figure]:
+    base = median(values["untraced"])
+    added = {name: median(runs) - base for name, runs in values.items()}
+    figures = [Figure(f"ns per traced call: {name}", added[name], "ns", note=f"{spread(runs)} ns, untraced {base:.2f} ns") for name, runs in values.items() if "untraced" not in name]
+    goals = {"uftrace, two arguments and return value": 0.6}
+    figures += [
+        Figure(f"Strobe's cost per call against {name}", added["Strobe"] / added[name], "x", goals.get(name))
+        for name in added
+        if "untraced" not in name and name != "Strobe"
+    ]
+    return figures
+
+
+def burst_median(stdout: bytes) -> float:
+    found = [float(value) for value in re.findall(rb"(?m)^ns ([0-9.]+)$", stdout)]
+    if not found:
+        raise RuntimeError(f"no figures in {stdout[-400:]!r}")
+    return median(found)
+
+
+async def _plain(command: list[str], cwd: Path | None = None) -> float:
+    done = subprocess.run(command, capture_output=True, timeout=RUN_S, check=True, cwd=cwd, stdin=subprocess.DEVNULL)
+    return burst_median(done.stdout)
+
+
+async def _uftrace(path: Path, arguments: list[str]) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        # uftrace writes gmon.out-like leftovers of -pg into the working folder; the return value and both arguments as 32-bit integers
+        record = ["uftrace", "record", "--no-libcall", "-d", f"{folder}/data", "-A", "work@arg1/i32,arg2/i32", "-R", "work@retval/i32"]
+        return await _plain([*record, str(path), *arguments], cwd=Path(folder))
+
+
+async def _frida(path: Path, arguments: list[str], script: str) -> float:
+    environment = {**os.environ, "BENCH_WAIT": "1"}
+    with subprocess.Popen([str(path), *arguments], stdout=subprocess.PIPE, stdin=subprocess.PIPE, env=environment) as target:
+        session = frida.attach(target.pid)
+        loaded = session.create_script(script)
+        loaded.on("message", _ignore)
+        loaded.load()
+        stdout, _ = await asyncio.to_thread(target.communicate, b"\n", timeout=RUN_S)
+    return burst_median(stdout)
+
+
+def _ignore(message: object, data: object) -> None:
+    if isinstance(message, dict) and message.get("type") == "error":
+        raise RuntimeError(message)
+
+
+async def _strobe(strobe: Strobe, path: Path, arguments: list[str]) -> float:
+    session_id = await strobe.launch(path, *arguments, root=TARGETS, trace=["work"])
+    await strobe.until_ended(session_id, within_s=RUN_S)
+    stdout, _ = strobe.spooled(session_id)
+    reply = await strobe.call("debug_query", sessionId=session_id, function={"equals": "work"}, limit=1)
+    calls = 1000 + int(arguments[0]) * int(arguments[1])
+    dropped = sum(reply.get("eventsDropped", {}).values())
+    if reply["totalCount"] + dropped != 2 * calls or dropped:
+        raise RuntimeError(f"{reply['totalCount']} events in the timeline and {dropped} dropped after {calls} calls: the figure would not be of full recording")
+    await strobe.call("debug_session", action="stop", sessionId=session_id)
+    await strobe.call("debug_trace", remove=["work"])
+    return burst_median(stdout)
