@@ -105,7 +105,9 @@ class Nursery:
         if process.pid is None:
             process.state = State.STOPPED
             return
-        if process.state in (State.READY, State.UNHEALTHY, State.STARTING):
+        if process.state is State.STARTING:
+            process.signal(signal.SIGTERM)  # it may not be connected yet: a BYE would be lost
+        elif process.state in (State.READY, State.UNHEALTHY):
             self._owner.say_bye(process, reason)
         for wait_s, number in ((process.role.stop_s, signal.SIGTERM), (KILL_GRACE_S, signal.SIGKILL), (KILL_GRACE_S, signal.SIGKILL)):
             try:

@@ -35,6 +35,7 @@ class TraceResult(Result):
     hooked_functions: int
     matched_functions: int | None = None
     active_watches: list[dict[str, Any]]
+    warnings: list[str]
     refused: list[Refused] | None = None
     event_limit: int
     sampling: list[dict[str, Any]] | None = None
@@ -65,6 +66,7 @@ async def _pending(arguments: TraceArguments, call: Call) -> Result:
         active_patterns=patterns,
         hooked_functions=0,
         active_watches=[],
+        warnings=[],
         event_limit=int(call.settings["events.maxPerSession"]),
         status=_pending_status(patterns),
     )
@@ -85,13 +87,13 @@ async def _runtime(arguments: TraceArguments, record: SessionRecord, call: Call)
         event_limit=int(call.settings["events.maxPerSession"]),
     )
     reply = await call.ask(f"session:{record.session_id}", ask, session.TraceReply, deadline_s=13)
-    call.warnings.extend(reply.warnings)
     return TraceResult(
         mode=reply.mode,
         active_patterns=reply.active_patterns,
         hooked_functions=reply.hooked_functions,
         matched_functions=reply.matched_functions,
         active_watches=reply.active_watches,
+        warnings=reply.warnings,
         refused=reply.refused or None,
         event_limit=reply.event_limit,
         sampling=reply.sampling,
@@ -110,6 +112,7 @@ async def _ended(arguments: TraceArguments, record: SessionRecord, call: Call) -
         active_patterns=[],
         hooked_functions=0,
         active_watches=[],
+        warnings=[],
         event_limit=int(call.settings["events.maxPerSession"]),
         status=f"Nothing is traced: {words}.",
     )
