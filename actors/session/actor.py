@@ -42,13 +42,16 @@ class Session(Actor):
             self._begin(target, Tracing(self, target))
 
     async def stopping(self, reason: str) -> None:
-        """The node goes, the target stays: keeper, spool and pool wait for the next node to adopt them."""
+        """An orderly end detaches: the target runs on untraced. Where the node died, keeper, spool and pool wait for the next one."""
+        if self.target is None or self.ending is None:
+            return
+        if "supervisor" in reason:
+            self.log.info("leaving the target to the next node", pid=self.target.life.pid, reason=reason)
+        elif not self.target.life.over:
+            await self.ending.stop(kill=False)
         if self._watcher is not None:
             self._watcher.cancel()
-        if self.target is not None:
-            if not self.target.life.over:
-                self.log.info("leaving the target to the next node", pid=self.target.life.pid, reason=reason)
-            await asyncio.to_thread(self.target.collector.close)
+        await asyncio.to_thread(self.target.collector.close)
 
     @handles(Launch, completes=True)
     async def launch(self, ask: Launch, context: Context) -> LaunchReply:
@@ -145,7 +148,7 @@ class Session(Actor):
 
     def _begin(self, target: Target, tracing: Tracing) -> None:
         self.target, self.tracing = target, tracing
-        self.ending = Ending(self, target, tracing)
+        self.ending = Ending(self, target, tracing, self.log.warning)
         for crash in self._early_crashes:
             self.ending.crash_seen(crash)
         self._watcher = self.loop.create_task(self._watch(self.ending))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from collections.abc import Callable
 
 from actors.session import crash as crashes
 from actors.session.lifecycle import Drained, Ended, StopAsked
@@ -20,6 +21,7 @@ from strobe.protocol.session import StopReply
 
 WATCH_S = 0.01
 UNWIND_S = 10.0
+FLUSH_S = 5.0
 KILL_S = 5.0
 DRAIN_S = 10.0
 
@@ -27,10 +29,11 @@ DRAIN_S = 10.0
 class Ending:
     """Watches one target to its end."""
 
-    def __init__(self, actor: Asker, target: Target, tracing: Tracing) -> None:
+    def __init__(self, actor: Asker, target: Target, tracing: Tracing, warn: Callable[[str], None]) -> None:
         self.actor = actor
         self.target = target
         self.tracing = tracing
+        self.warn = warn
         self._crashes: list[asyncio.Task[None]] = []
 
     def crash_seen(self, crash: crashes.Crash) -> None:
@@ -45,7 +48,7 @@ class Ending:
                 seen = changes
                 status = self.target.keeper.status()
                 if status.state is TargetState.EXITED and not self.target.life.target_gone:
-                    self._ended(status.wait_status, status.exited_ns)
+                    await self._ended(status.wait_status, status.exited_ns)
                 if status.ended:
                     break
             if self.target.keeper.lost() and not self.target.keeper.target_alive():
@@ -59,7 +62,12 @@ class Ending:
         if self._crashes:
             await asyncio.gather(*self._crashes)
         await asyncio.to_thread(self.target.collector.finish)
+        self._drained_all()
+
+    def _drained_all(self) -> None:
+        """The pool is nobody's any more: a target that lives on has it mapped without a name."""
         self.target.took(Drained())
+        self.target.pool.unlink()
 
     async def stop(self, *, kill: bool) -> StopReply:
         """The target runs on untraced, or is killed as a tree. Nothing of what was recorded is lost."""
@@ -77,7 +85,7 @@ class Ending:
         if alive:
             await asyncio.to_thread(target.collector.finish)
             await asyncio.to_thread(target.keeper.control.drain)
-            target.took(Drained())
+            self._drained_all()
         else:
             await self._drained()
         life = target.life
@@ -107,7 +115,12 @@ class Ending:
         if not self.target.life.drained:
             await self.finish()
 
-    def _ended(self, wait_status: int, exited_ns: int) -> None:
+    async def _ended(self, wait_status: int, exited_ns: int) -> None:
+        """`exited` is told once what the target recorded and printed by then is committed; its children may still print."""
+        try:
+            await asyncio.to_thread(self.target.collector.flush, FLUSH_S)
+        except StrobeError as error:  # a store that is away gets it later; the exit must be told all the same
+            self.warn(f"exit told before its last records: {error.what}")
         life = self.target.took(Ended(wait_status))
         ended_at = time.time_ns() - (time.monotonic_ns() - exited_ns)
         fields = {"state": life.state, "exitCode": life.exit_code, "signal": life.signal, "endedAt": ended_at}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]
 
 from actors.session.probes import Installed, Probes
 from strobe.errors import Code, StrobeError
@@ -36,7 +36,7 @@ class Journal:
     def save(self, folder: Path) -> None:
         content = msgpack.packb(self._to_wire())
         temporary = folder / "session.new"
-        with temporary.open("wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(content)
         temporary.replace(folder / "session")
 

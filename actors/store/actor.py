@@ -6,6 +6,7 @@ Three kinds of thread: the event loop (asks), the ingest thread (data stream, co
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 import time
 from contextlib import nullcontext
@@ -124,6 +125,8 @@ class Store(Actor):
         events = await asyncio.wrap_future(self._ingest.call(lambda: self._end_session(ask)))
         if not ask.retain:
             await asyncio.to_thread(self._delete, ask.session_id)
+        # The keeper's folder holds the environment: it goes with the session. A target that lives on needs nothing of it.
+        await asyncio.to_thread(shutil.rmtree, paths.target_folder(ask.session_id), ignore_errors=True)
         return EndSession.EndReply(events_collected=events)
 
     def _end_session(self, ask: EndSession) -> int:

@@ -1,0 +1,267 @@
+"""The collector's work, one step at a time, in its own thread: lanes, output, losses and crashes in, batches out, acknowledgements back.
+
+Order within a step matters. What the session submits goes first (hooks before the records that use them), then records (marks before
+the output that they place), then output, losses and `settled`. Each batch carries the resume mark that describes the state after it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.session.collector.crashes import CrashPages
+from actors.session.collector.lanes import Advance, Lanes, Slice
+from actors.session.collector.losses import Losses
+from actors.session.collector.mark import ResumeMark
+from actors.session.collector.order import HOLD_NS, SLACK_NS
+from actors.session.collector.printed import Printed
+from actors.session.collector.requests import Submission, Wish
+from actors.session.collector.spool import Spool
+from actors.session.collector.stream import BatchStream, Buffer
+from actors.session.crash import Crash
+from strobe.lanes.clock import ClockLine
+from strobe.lanes.layout import SLOT_BYTES, Clock
+from strobe.lanes.pool import Pool
+from strobe.launch.keeper import Keeper
+
+MS: Final = 1_000_000
+BATCH_SLOTS: Final = (1 << 20) // SLOT_BYTES
+DUE_SLOTS: Final = (256 << 10) // SLOT_BYTES  # so many are sent at once; fewer wait for DUE_NS
+DUE_NS: Final = 8 * MS
+LOSSES_NS: Final = 100 * MS
+BURY_NS: Final = 250 * MS
+SETTLED_NS: Final = 25 * MS
+GAP_NS: Final = 50 * MS  # a flush waits so long for records that were begun and are not published
+URGENT_WAIT_NS: Final = 5 * MS
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """What becomes true when batch `seq` is committed."""
+
+    seq: int
+    advances: Sequence[Advance]
+    file: int
+    crash: tuple[int, int] | None
+
+
+class Collection:
+    def __init__(self, stream: BatchStream, pool: Pool, keeper: Keeper, on_crash: Callable[[Crash], None]) -> None:
+        mark = ResumeMark.unpack(stream.resume)
+        self._stream = stream
+        self._pool = pool
+        self._keeper = keeper
+        self._on_crash = on_crash
+        self._lanes = Lanes(pool, mark.chunks)
+        self._printed = Printed(Spool(keeper.output_path, mark.file), mark.streams)
+        self.losses = Losses(pool, mark.losses)
+        self._crashes = CrashPages(pool, mark.crashes)
+        self._line = ClockLine() if pool.clock is Clock.TSC else None
+        self._flights: deque[_Flight] = deque()
+        self._last_seq = 0
+        self._waiting_since = 0
+        self._marks_until = 0
+        self._looked_ns = 0
+        self._drained = False  # all lanes were empty at the last look
+        self._losses_next = self._bury_next = self._settled_next = 0
+        self._unsettled = False  # something was sent since the last `settled`
+        self._size = 0
+        self._end_sent = False
+        self.ended = False
+
+    def close(self) -> None:
+        self._printed.spool.close()
+
+    def step(self, submissions: deque[Submission], wishes: list[Wish]) -> bool:
+        """Does what there is to do; True when there was anything, so that the next step should come soon."""
+        now_ns = time.monotonic_ns()
+        urgent = any(wish.kind != "crashes" for wish in wishes)
+        finishing = any(wish.kind == "finish" for wish in wishes)
+        if self._line is not None:
+            self._line.correct(now_ns)
+        sent_before = self._last_seq
+        self._take_acks()
+        if self._end_sent:
+            self._grant(wishes, now_ns, True)
+            return True
+        self._look_at_crashes()
+        self._send_submissions(submissions)
+        if now_ns >= self._bury_next or finishing:
+            self._bury_next = now_ns + BURY_NS
+            self._lanes.bury(now_ns, 0 if finishing else BURY_NS)
+        waiting = self._send_records(now_ns, urgent)
+        self._send_output(now_ns, urgent, finishing)
+        if now_ns >= self._losses_next or urgent:
+            self._losses_next = now_ns + LOSSES_NS
+            self._send_losses()
+        self._send_settled(now_ns, urgent)
+        self._grant(wishes, now_ns, not submissions)
+        return self._last_seq != sent_before or waiting > 0 or bool(wishes)
+
+    # What comes back
+
+    def _take_acks(self) -> None:
+        acked = self._stream.acked
+        while self._flights and self._flights[0].seq <= acked:
+            flight = self._flights.popleft()
+            self._lanes.advance(flight.advances)
+            self._printed.spool.committed(flight.file)
+            if flight.crash is not None:
+                self._crashes.free(*flight.crash)
+
+    # What goes out
+
+    def _send(
+        self, kind: str, header: dict[str, Any], frames: Sequence[Buffer] = (), advances: Sequence[Advance] = (), crash: tuple[int, int] | None = None
+    ) -> None:
+        """The window has room: callers have checked. The state must be the one after this batch."""
+        file = self._printed.spool.needed_from()
+        skipped = self._lanes.skipped
+        self._lanes.skipped = []
+        mark = ResumeMark(
+            self._lanes.position(),
+            file,
+            self._printed.state(),
+            self.losses.state(self._lanes.unfinished),
+            tuple((page, ts) for page, ts in self._crashes.state()),
+        )
+        seq = self._stream.send(kind, {**header, "resume": mark.pack()}, frames)
+        if seq is None:
+            raise RuntimeError(f"the stream refused a {kind} batch though its window had room for {self._stream.window_free}")
+        self._last_seq = seq
+        self._unsettled = kind not in ("settled", "end")
+        self._flights.append(_Flight(seq, [*skipped, *advances], file, crash))
+
+    def _send_submissions(self, submissions: deque[Submission]) -> None:
+        while submissions and self._stream.window_free > 0:
+            item = submissions.popleft()
+            header = item.header
+            if item.ticks is not None:
+                header = {"events": [{**event, "tsNs": self._mono(item.ticks)} for event in header["events"]]}
+            if item.kind == "hooks":
+                self.losses.hook_limit = max(self.losses.hook_limit, *(hook["id"] for hook in header["hooks"]))
+            self._send(item.kind, header, crash=self._crashes.handle(*item.crash) if item.crash else None)
+
+    def _send_records(self, now_ns: int, urgent: bool) -> int:
+        """Answers how many slots waited before."""
+        waiting = self._lanes.look(now_ns)
+        self._looked_ns = now_ns
+        if not waiting:
+            self._waiting_since = 0
+            self._marks_until, self._drained = now_ns, True
+            return 0
+        self._waiting_since = self._waiting_since or now_ns
+        if waiting < DUE_SLOTS and now_ns - self._waiting_since < DUE_NS and not urgent:
+            return waiting
+        self._drained = False
+        while self._stream.window_free > 0:
+            parts = list(self._lanes.take(BATCH_SLOTS, now_ns))
+            if not parts:
+                self._marks_until, self._drained = now_ns, True
+                self._waiting_since = 0
+                break
+            self._send_slices(parts)
+        return waiting
+
+    def _send_slices(self, parts: list[Slice]) -> None:
+        views = [self._lanes.views(part) for part in parts]
+        for part in parts:
+            marks = self._lanes.marks(part)
+            if marks.size:
+                self._printed.marked(marks, [self._mono(ticks) for ticks in marks["ts"].tolist()])
+        header = {
+            "slices": [{"thread": part.thread, "pid": part.pid, "tid": part.tid, "comm": part.comm, "slots": part.end - part.start} for part in parts],
+            "clock": self._line.points() if self._line is not None else None,
+        }
+        # One slice goes out of shared memory as it stands; more are put together, which costs less than more frames would.
+        frames = [_joined([view[0] for view in views]), _joined([view[1] for view in views])]
+        self._send("records", header, frames, [Advance(part.index, part.serial, part.end) for part in parts])
+
+    def _send_output(self, now_ns: int, urgent: bool, finishing: bool) -> None:
+        self._size = self._keeper.page.output_bytes
+        final = finishing and self._drained
+        while self._stream.window_free > 0:
+            read = self._printed.read(self._size)
+            batch = self._printed.batch(
+                now_ns,
+                self._marks_until,
+                size=self._size,
+                recorder=bool(self._pool.header["threads"]),
+                hold_ns=0 if final else HOLD_NS,
+                wait_ns=0 if final else URGENT_WAIT_NS if urgent else None,
+            )
+            if batch is not None:
+                self._send("output", batch.header, [batch.content])
+            elif not read:
+                break
+
+    def _send_losses(self) -> None:
+        if self._stream.window_free < 2:
+            return
+        for header in self.losses.news(self._lanes.unfinished):
+            self._send("losses", header)
+
+    def _send_settled(self, now_ns: int, urgent: bool) -> None:
+        if not self._unsettled or not self._drained or self._stream.window_free <= 0 or (now_ns < self._settled_next and not urgent):
+            return
+        pending_ns = self._printed.oldest_pending_ns()
+        if urgent and pending_ns is not None:
+            return  # it is soon settled, and worth waiting for
+        self._settled_next = now_ns + SETTLED_NS
+        self._send("settled", {"tsNs": self._marks_until if pending_ns is None else min(self._marks_until, pending_ns - SLACK_NS)})
+
+    # Crashes and wishes
+
+    def _look_at_crashes(self) -> None:
+        for crash in self._crashes.look():
+            self._on_crash(crash)
+
+    def _grant(self, wishes: list[Wish], now_ns: int, all_submitted: bool) -> None:
+        for wish in list(wishes):
+            if self._granted(wish, now_ns, all_submitted):
+                wishes.remove(wish)
+
+    def _granted(self, wish: Wish, now_ns: int, all_submitted: bool) -> bool:
+        """Drives a wish on; True when it came true (and its waiter was told)."""
+        if wish.kind == "crashes":
+            if self._crashes.unfinished():
+                return False
+        elif wish.seq is None:
+            if all_submitted and self._all_sent(wish, now_ns):
+                if wish.kind == "finish":
+                    if self._stream.window_free <= 0:
+                        return False
+                    self._send("end", {})
+                    self._end_sent = True
+                wish.seq = self._last_seq
+            return False
+        elif self._stream.acked < wish.seq:
+            return False
+        self._take_acks()
+        self.ended = self.ended or wish.kind == "finish"
+        wish.done.set()
+        return True
+
+    def _all_sent(self, wish: Wish, now_ns: int) -> bool:
+        if wish.lanes is None:
+            wish.lanes, wish.since_ns = self._lanes.snapshot(), now_ns
+        lanes = self._lanes.reached(wish.lanes) or (self._drained and now_ns - wish.since_ns > GAP_NS)
+        output = self._printed.spool.needed_from() >= wish.output_bytes
+        return lanes and output and not self._unsettled and self._looked_ns >= wish.since_ns
+
+    def _mono(self, ticks: int) -> int:
+        return ticks if self._line is None else self._line.mono(ticks)
+
+    def totals(self) -> dict[str, int]:
+        return self.losses.totals(self._lanes.unfinished)
+
+
+def _joined(parts: list[NDArray[np.uint8]]) -> memoryview:
+    whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return whole.data
