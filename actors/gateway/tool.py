@@ -35,9 +35,9 @@ class Result(BaseModel):
 
     def to_wire(self) -> dict[str, Any]:
         wire = self.model_dump(by_alias=True, mode="json", exclude_none=True)
-        for name, field in type(self).model_fields.items():
-            if name in ("warnings", "left_out") and not field.is_required() and not wire[str(field.alias)]:
-                del wire[str(field.alias)]
+        for name, info in type(self).model_fields.items():
+            if name in ("warnings", "left_out") and not info.is_required() and not wire[str(info.alias)]:
+                del wire[str(info.alias)]
         return wire
 
 

@@ -30,9 +30,9 @@ class SessionArguments(Arguments):
 class ListedSession(Noun):
     session_id: str
     binary_path: str
-    pid: int | None
+    pid: int | None = None
     started_at: str
-    ended_at: str | None
+    ended_at: str | None = None
     status: str
 
 
