@@ -40,7 +40,8 @@ def main() -> None:
     results = {name: measured(name, Options(quick=given.quick)) for name in given.only or BENCHES}
     print("\n" + table(figure for figures in results.values() for figure in figures))
     given.json.parent.mkdir(parents=True, exist_ok=True)
-    given.json.write_text(json.dumps({**facts, "figures": {name: [figure.as_dict() for figure in figures] for name, figures in results.items()}}, indent=1) + "\n")
+    figures = {name: [figure.as_dict() for figure in found] for name, found in results.items()}
+    given.json.write_text(json.dumps({**facts, "figures": figures}, indent=1) + "\n")
     print(f"\nwritten to {given.json}")
 
 

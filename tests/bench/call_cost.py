@@ -77,13 +77,11 @@ async def _measure(options: Options) -> list[Figure]:
 def _figures(values: dict[str, list[float]]) -> list[Figure]:
     base = median(values["untraced"])
     added = {name: median(runs) - base for name, runs in values.items()}
-    figures = [Figure(f"ns per traced call: {name}", added[name], "ns", note=f"{spread(runs)} ns, untraced {base:.2f} ns") for name, runs in values.items() if "untraced" not in name]
+    traced = {name: runs for name, runs in values.items() if "untraced" not in name}
+    figures = [Figure(f"ns per traced call: {name}", added[name], "ns", note=f"{spread(runs)} ns, untraced {base:.2f} ns") for name, runs in traced.items()]
     goals = {"uftrace, two arguments and return value": 0.6}
-    figures += [
-        Figure(f"Strobe's cost per call against {name}", added["Strobe"] / added[name], "x", goals.get(name))
-        for name in added
-        if "untraced" not in name and name != "Strobe"
-    ]
+    others = [name for name in traced if name != "Strobe"]
+    figures += [Figure(f"Strobe's cost per call against {name}", added["Strobe"] / added[name], "x", goals.get(name)) for name in others]
     return figures
 
 
@@ -117,7 +115,7 @@ async def _frida(path: Path, arguments: list[str], script: str) -> float:
     return burst_median(stdout)
 
 
-def _ignore(message: object, data: object) -> None:
+def _ignore(message: object, _: object) -> None:
     if isinstance(message, dict) and message.get("type") == "error":
         raise RuntimeError(message)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import platform
 from collections.abc import Iterable
@@ -29,7 +28,7 @@ class Figure:
     def met(self) -> bool | None:
         if self.goal is None:
             return None
-        return (operator.ge if self.at_least else operator.le)(self.value, self.goal)
+        return self.value >= self.goal if self.at_least else self.value <= self.goal
 
     def as_dict(self) -> dict[str, Any]:
         return {"name": self.name, "value": self.value, "unit": self.unit, "goal": self.goal, "atLeast": self.at_least, "met": self.met, "note": self.note}
@@ -63,10 +62,10 @@ def spread(values: Iterable[float]) -> str:
 
 
 def machine() -> dict[str, Any]:
-    model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), platform.machine())
+    models = (line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
     memory = next(int(line.split()[1]) for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
     return {
-        "cpu": model,
+        "cpu": next(models, platform.machine()),
         "cores": os.cpu_count(),
         "memoryGiB": round(memory / 1048576, 1),
         "kernel": platform.release(),

@@ -1,4 +1,4 @@
-"""`initialize` through `strobe mcp`: from the start of the process to the answer, with the node up (warm) and with none running (cold); and the first answered call."""
+"""`initialize` through `strobe mcp`, from the start of the process to the answer: with the node up (warm), with none running (cold); and a first call."""
 
 from __future__ import annotations
 
