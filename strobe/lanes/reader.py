@@ -16,7 +16,7 @@ from strobe.lanes.layout import SLOT_BYTES
 
 Heads = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
-_KIND: Final = int(ENTRY_DTYPE.fields["kind"][1]) if ENTRY_DTYPE.fields else 20
+KIND_OFFSET: Final = int(ENTRY_DTYPE.fields["kind"][1]) if ENTRY_DTYPE.fields else 20
 
 
 def published(slot_map: Bytes, start: int, limit: int) -> tuple[Heads, int]:
@@ -53,7 +53,7 @@ def entries(slots: Bytes, heads: Heads) -> NDArray[np.void]:
 
 def kinds(slots: Bytes, heads: Heads) -> Bytes:
     """The entries' kinds, without copying their headers."""
-    return slots[_KIND::SLOT_BYTES][heads]
+    return slots[KIND_OFFSET::SLOT_BYTES][heads]
 
 
 def payload_sizes(slot_map: Bytes, heads: Heads) -> NDArray[np.int64]:

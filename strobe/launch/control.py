@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 import struct
+import threading
 import time
 from pathlib import Path
 from typing import Final
@@ -19,12 +20,13 @@ _QUEUE_RETRY_S: Final = 0.005
 
 
 class Control:
-    """One connection, made on first use and kept."""
+    """One connection, made on first use and kept. For any thread."""
 
     def __init__(self, directory: Path, *, timeout_s: float = 5.0) -> None:
         self._directory = directory
         self._timeout_s = timeout_s
         self._socket: socket.socket | None = None
+        self._lock = threading.Lock()  # one question at a time: replies carry no name
 
     def close(self) -> None:
         if self._socket is not None:
@@ -76,10 +78,11 @@ class Control:
 
     def _ask(self, packet: bytes) -> int:
         """0, or the errno that the keeper answered."""
-        connection = self._connected()
         try:
-            connection.send(packet)
-            reply = connection.recv(_REPLY.size)
+            with self._lock:
+                connection = self._connected()
+                connection.send(packet)
+                reply = connection.recv(_REPLY.size)
         except TimeoutError:
             self.close()
             raise StrobeError(Code.TIMEOUT, f"The keeper did not answer within {self._timeout_s} s.", "Try again.", value=str(self._directory)) from None

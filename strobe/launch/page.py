@@ -15,7 +15,9 @@ from strobe.launch.status import STATUS, STATUS_BYTES, STATUS_MAGIC, LaunchStage
 _READ_BYTES: Final = max(field.offset + 8 * field.count for field in STATUS)
 _TRIES: Final = 20
 _CODES: Final = {"u32": "I", "i32": "i", "u64": "Q"}
-_CHANGES: Final = next(field.offset for field in STATUS if field.name == "changes")
+_OFFSETS: Final = {field.name: field.offset for field in STATUS}
+_CHANGES: Final = _OFFSETS["changes"]
+_OUTPUT_BYTES: Final = _OFFSETS["output_bytes"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,11 @@ class StatusPage:
     def changes(self) -> int:
         """Moves with every change: cheap to poll."""
         return self._changes[_CHANGES // 8]
+
+    @property
+    def output_bytes(self) -> int:
+        """Size of the output file, all of it complete records. Cheap to poll."""
+        return self._changes[_OUTPUT_BYTES // 8]
 
     def read(self) -> KeeperStatus:
         for _ in range(_TRIES):

@@ -244,7 +244,9 @@ class Collection:
         elif self._stream.acked < wish.seq:
             return False
         self._take_acks()
-        self.ended = self.ended or wish.kind == "finish"
+        if wish.kind == "finish":
+            self._lanes.look(now_ns)  # frees what was committed last
+            self.ended = True
         wish.done.set()
         return True
 
