@@ -12,6 +12,7 @@ from actors.indexer import lines as stage2
 from actors.indexer.debug_files import find_debug_file, has_debug_info
 from actors.indexer.elf import ElfFile, FileStamp
 from actors.indexer.lines import Lines
+from actors.indexer.plan_book import PlanBook
 from actors.indexer.symbols import AddressMap, Rows, SymbolTable, read_table
 
 BINARIES_MAX = 64
@@ -59,6 +60,11 @@ class Binary:
             if elf is not None and has_debug_info(elf):
                 return elf
         return None
+
+    @cached_property
+    def plans(self) -> PlanBook:
+        """Stage 3."""
+        return PlanBook(self.elf, self.debug, self.dwarf_file)
 
     @property
     def lines(self) -> Lines | None:

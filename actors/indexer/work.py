@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,8 @@ from actors.indexer.frames import AddressSpace
 from actors.indexer.raw_plan import raw_plan
 from actors.indexer.resolver import Resolver
 from actors.indexer.unwind.walker import Step
+from strobe.errors import StrobeError
+from strobe.model.probe import Place, Plan
 from strobe.protocol.indexer import FramesReply, Load, ModuleFacts, Plans, PlansReply, Resolve, ResolveReply, Symbolise, Unwind
 
 
@@ -68,7 +71,22 @@ class Work:
         return Answer(reply, resolver.wanting)
 
     def _plans(self, ask: Plans) -> Answer:
-        return Answer(PlansReply(plans=[raw_plan() for _ in ask.places], complete=True))
+        end = time.monotonic() + ask.budget_ms / 1000
+        by_module: dict[str, list[Place]] = {}
+        for place in ask.places:
+            by_module.setdefault(place.module, []).append(place)
+        found: dict[tuple[str, int], Plan] = {}
+        complete = True
+        for module, places in by_module.items():
+            try:
+                book = self._open(module, ask.symbols_path).plans
+            except StrobeError:  # gone or changed since it was resolved: raw values still are
+                continue
+            wanted = [(place.offset, place.function_raw) for place in places]
+            plans, all_read = book.get(wanted, end)
+            found.update({(module, offset): plan for offset, plan in plans.items()})
+            complete &= all_read
+        return Answer(PlansReply(plans=[found.get((place.module, place.offset)) or raw_plan() for place in ask.places], complete=complete))
 
     def _symbolise(self, ask: Symbolise) -> Answer:
         space = AddressSpace(ask.modules, lambda path: self._open(path, ask.symbols_path))

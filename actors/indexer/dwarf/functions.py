@@ -1,0 +1,114 @@
+"""Finding the entry of the function at an address."""
+
+from __future__ import annotations
+
+from actors.indexer.dwarf import constants as dw
+from actors.indexer.dwarf.abbreviations import Abbreviation, DwarfError
+from actors.indexer.dwarf.file import DwarfFile
+from actors.indexer.dwarf.ranges import UnitMap, entry_point
+from actors.indexer.dwarf.unit import Entry, Unit
+
+_ORIGINS_MAX = 8
+# Types and functions hold no other function's code, as compilers usually write them: a first search steps over their children
+_LEAVES = frozenset({dw.SUBPROGRAM, dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE, dw.ENUMERATION_TYPE, dw.ARRAY_TYPE, dw.SUBROUTINE_TYPE})
+
+
+class FunctionFinder:
+    """Functions of one file by their first address. Units are searched once each, when first needed."""
+
+    def __init__(self, file: DwarfFile) -> None:
+        self._file = file
+        self._units: UnitMap | None = None
+
+    def find(self, address: int, linkage_name: str) -> Entry | None:
+        """The concrete entry of the function that begins at `address`; where several share it (folded code), the one of that name."""
+        if self._units is None:
+            self._units = UnitMap(self._file)
+        offset = self._units.find(address)
+        if offset is None:
+            return None
+        unit = self._file.unit_at(offset)
+        if unit.split:
+            raise DwarfError("the debug info is in a separate .dwo file (split DWARF), which is not supported yet")
+        found = functions_of(unit, complete=False).get(address) or functions_of(unit, complete=True).get(address)
+        if not found:
+            return None
+        entries = [entry for at in found if (entry := unit.entry(at)) is not None]
+        return next((entry for entry in entries if linkage_name_of(entry) == linkage_name), entries[0] if entries else None)
+
+
+def functions_of(unit: Unit, *, complete: bool) -> dict[int, list[int]]:
+    """First address → positions of the function entries there. `complete`: also those inside types and other functions."""
+    if unit.functions is None or (complete and not unit.complete):
+        unit.functions = _search(unit, complete)
+        unit.complete = complete
+    return unit.functions
+
+
+def _search(unit: Unit, complete: bool) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    table, data, at, end, base = unit.table, unit.data, unit.first, unit.end, unit.offset
+    fixed = {code: shape.fixed for code, shape in table.items() if code < 128 and shape.fixed >= 0 and not _interesting(shape, complete)}
+    while at < end:
+        code = data[at]
+        size = fixed.get(code, -1)
+        if size >= 0:
+            at += 1 + size
+            continue
+        if code == 0:
+            at += 1
+            continue
+        start = at
+        at, shape = unit.skip(at)
+        if shape is None:
+            continue
+        if shape.tag == dw.SUBPROGRAM and shape.has_address:
+            _note(unit, start, found)
+        if not complete and shape.sibling >= 0 and shape.children and shape.tag in _LEAVES:
+            head = start + (1 if code < 128 else _uleb_bytes(data, start))
+            where = head + shape.sibling
+            target = base + int.from_bytes(data[where : where + shape.sibling_bytes], "little")
+            if at < target <= end:
+                at = target
+    return found
+
+
+def _interesting(shape: Abbreviation, complete: bool) -> bool:
+    return (shape.tag == dw.SUBPROGRAM and shape.has_address) or (not complete and shape.sibling >= 0 and shape.children and shape.tag in _LEAVES)
+
+
+def _note(unit: Unit, at: int, found: dict[int, list[int]]) -> None:
+    entry = unit.entry(at)
+    point = entry_point(entry) if entry is not None else None
+    if point is not None:
+        found.setdefault(point, []).append(at)
+
+
+def _uleb_bytes(data: bytes, at: int) -> int:
+    count = 1
+    while data[at] & 0x80:
+        at += 1
+        count += 1
+    return count
+
+
+def origins(entry: Entry) -> list[Entry]:
+    """The entry and what it is an instance or definition of (DW_AT_abstract_origin, DW_AT_specification), nearest first."""
+    chain = [entry]
+    while len(chain) < _ORIGINS_MAX:
+        following = chain[-1].reference(dw.ABSTRACT_ORIGIN) or chain[-1].reference(dw.SPECIFICATION)
+        if following is None:
+            break
+        chain.append(following)
+    return chain
+
+
+def linkage_name_of(entry: Entry) -> str | None:
+    """The linkage name, or the plain name of a function that has none (C)."""
+    chain = origins(entry)
+    for attribute in (dw.LINKAGE_NAME, dw.MIPS_LINKAGE_NAME, dw.NAME):
+        for one in chain:
+            name = one.text(attribute)
+            if name is not None:
+                return name
+    return None

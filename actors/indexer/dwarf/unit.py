@@ -1,0 +1,203 @@
+"""One unit of `.debug_info` or `.debug_types`, and its entries (DWARF 5 §7.5.1, §7.5.2)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from actors.indexer.dwarf import constants as dw
+from actors.indexer.dwarf.abbreviations import Abbreviation, DwarfError, read_table
+from actors.indexer.leb import signed, unsigned
+
+if TYPE_CHECKING:
+    from actors.indexer.dwarf.file import DwarfFile
+
+_CHILDREN_MAX: Final = 200_000
+_SKELETON: Final = (4, 5)  # DW_UT_skeleton, DW_UT_split_compile
+Raw = tuple[int, int | bytes]  # form, and the number or bytes it stands for
+
+
+@dataclass(slots=True)
+class Entry:
+    """A debugging information entry. `end` is the position after its attributes: of its first child, or of the next entry."""
+
+    unit: Unit
+    offset: int
+    abbreviation: Abbreviation
+    attributes: dict[int, Raw]
+    end: int
+
+    @property
+    def tag(self) -> int:
+        return self.abbreviation.tag
+
+    def has(self, attribute: int) -> bool:
+        return attribute in self.attributes
+
+    def number(self, attribute: int) -> int | None:
+        """A constant, flag or offset; None when it is absent or an expression."""
+        raw = self.attributes.get(attribute)
+        if raw is None or isinstance(raw[1], bytes):
+            return None
+        return raw[1]
+
+    def text(self, attribute: int) -> str | None:
+        raw = self.attributes.get(attribute)
+        return None if raw is None else self.unit.file.string(self.unit, *raw)
+
+    def address(self, attribute: int) -> int | None:
+        raw = self.attributes.get(attribute)
+        return None if raw is None or isinstance(raw[1], bytes) else self.unit.file.address(self.unit, raw[0], raw[1])
+
+    def reference(self, attribute: int) -> Entry | None:
+        raw = self.attributes.get(attribute)
+        return None if raw is None or isinstance(raw[1], bytes) else self.unit.file.reference(self.unit, raw[0], raw[1])
+
+    def block(self, attribute: int) -> bytes | None:
+        raw = self.attributes.get(attribute)
+        return raw[1] if raw is not None and isinstance(raw[1], bytes) else None
+
+    def children(self) -> Iterator[Entry]:
+        """Direct children. Raises DwarfError on malformed entries."""
+        if not self.abbreviation.children:
+            return
+        at = self.end
+        for _ in range(_CHILDREN_MAX):
+            child = self.unit.entry(at)
+            if child is None:
+                return
+            yield child
+            at = self.unit.after(child)
+        raise DwarfError(f"entry at {self.offset:#x} has too many children")
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    file: DwarfFile
+    data: bytes
+    offset: int
+    first: int  # position of the root entry
+    end: int
+    version: int
+    offset_bytes: int  # 4, or 8 in 64-bit DWARF
+    kind: int
+    abbreviations_at: int
+    signature: int | None = None
+    type_at: int = 0
+    _table: dict[int, Abbreviation] | None = None
+    _root: Entry | None = None
+    functions: dict[int, list[int]] | None = None
+    complete: bool = False
+    scopes: list[tuple[int, int, int]] = field(default_factory=list)
+
+    @property
+    def table(self) -> dict[int, Abbreviation]:
+        if self._table is None:
+            self._table = self.file.abbreviations(self.abbreviations_at, self.offset_bytes)
+        return self._table
+
+    @property
+    def root(self) -> Entry:
+        """The unit's own entry. Reads only as much of the abbreviation table as it takes."""
+        if self._root is None:
+            code, _ = unsigned(self.data, self.first)
+            table = self._table or read_table(self.file.abbrev, self.abbreviations_at, self.offset_bytes, wanted=code)
+            root = self._parse(self.first, table)
+            if root is None:
+                raise DwarfError(f"unit at {self.offset:#x} is empty")
+            self._root = root
+        return self._root
+
+    @property
+    def split(self) -> bool:
+        """Split DWARF: the entries are in a `.dwo` file."""
+        return self.kind in _SKELETON or self.root.has(dw.DWO_NAME) or self.root.has(dw.GNU_DWO_NAME)
+
+    def entry(self, at: int) -> Entry | None:
+        """The entry at a position; None for the null entry that ends a list of children. Raises DwarfError."""
+        return self._parse(at, self.table)
+
+    def _parse(self, at: int, table: dict[int, Abbreviation]) -> Entry | None:
+        if not self.first <= at < self.end:
+            raise DwarfError(f"entry at {at:#x} is outside its unit")
+        start = at
+        try:
+            code, at = unsigned(self.data, at)
+            if code == 0:
+                return None
+            abbreviation = table[code]
+            attributes: dict[int, Raw] = {}
+            for attribute, form, implicit in abbreviation.attributes:
+                value, at = self.value(form, at, implicit)
+                attributes[attribute] = (form, value)
+        except (IndexError, KeyError, ValueError, struct.error) as error:
+            raise DwarfError(f"entry at {start:#x} is malformed") from error
+        return Entry(self, start, abbreviation, attributes, at)
+
+    def value(self, form: int, at: int, implicit: int = 0) -> tuple[int | bytes, int]:
+        """(what the form holds, position after it)."""
+        data = self.data
+        if form == dw.F_IMPLICIT_CONST:
+            return implicit, at
+        if form == dw.F_FLAG_PRESENT:
+            return 1, at
+        size = self.offset_bytes if form in dw.SECTION_OFFSETS else dw.FIXED.get(form, -1)
+        if size >= 0:
+            if at + size > self.end:
+                raise IndexError(at)
+            return int.from_bytes(data[at : at + size], "little"), at + size
+        if form in dw.ULEBS:
+            return unsigned(data, at)
+        if form == 0x0D:
+            return signed(data, at)
+        if form == dw.F_STRING:
+            end = data.index(0, at, self.end)
+            return data[at:end], end + 1
+        if form == dw.F_INDIRECT:
+            form, at = unsigned(data, at)
+            return self.value(form, at)
+        length, at = self._block_length(form, at)
+        if at + length > self.end:
+            raise IndexError(at)
+        return data[at : at + length], at + length
+
+    def _block_length(self, form: int, at: int) -> tuple[int, int]:
+        if form in (0x09, dw.F_EXPRLOC):
+            return unsigned(self.data, at)
+        if form not in dw.BLOCKS:
+            raise ValueError(f"form {form:#x}")
+        size = dw.BLOCKS[form]
+        return int.from_bytes(self.data[at : at + size], "little"), at + size
+
+    def after(self, entry: Entry) -> int:
+        """Position of the next entry on the same level: past all children."""
+        if not entry.abbreviation.children:
+            return entry.end
+        sibling = entry.number(dw.SIBLING)
+        if sibling is not None and self.offset + sibling > entry.end:
+            return self.offset + sibling
+        at, depth = entry.end, 1
+        while depth:
+            at, abbreviation = self.skip(at)
+            depth += -1 if abbreviation is None else abbreviation.children
+        return at
+
+    def skip(self, at: int) -> tuple[int, Abbreviation | None]:
+        """(position after the entry's attributes, its shape or None for a null entry)."""
+        start = at
+        try:
+            code, at = unsigned(self.data, at)
+            if code == 0:
+                return at, None
+            abbreviation = self.table[code]
+            if abbreviation.fixed >= 0:
+                return at + abbreviation.fixed, abbreviation
+            for _, form, implicit in abbreviation.attributes:
+                _, at = self.value(form, at, implicit)
+        except (IndexError, KeyError, ValueError, struct.error) as error:
+            raise DwarfError(f"entry at {start:#x} is malformed") from error
+        if at > self.end:
+            raise DwarfError(f"entry at {start:#x} runs out of its unit")
+        return at, abbreviation

@@ -1,0 +1,76 @@
+"""The plans of one file's functions: made on demand, within a deadline, and kept on disk by build-id."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import msgpack  # type: ignore[import-untyped]
+
+from actors.indexer import cache
+from actors.indexer.dwarf.abbreviations import DwarfError
+from actors.indexer.dwarf.file import DwarfFile
+from actors.indexer.elf import ElfFile
+from actors.indexer.planner import Planner
+from actors.indexer.raw_plan import raw_plan
+from strobe.model.probe import Plan
+
+PLANS: Final = "plans"
+VERSION: Final = 1  # of what plans say; raised when the planner changes
+PLANS_MAX: Final = 200_000
+
+
+class PlanBook:
+    """`problems`: address → why a function has only a raw plan although there is debug info."""
+
+    def __init__(self, elf: ElfFile, debug: ElfFile | None, dwarf: ElfFile | None) -> None:
+        self._elf = elf
+        self._stamp = cache.stamp_of(elf, debug, extra=f"plans {VERSION}")
+        self._dwarf = dwarf
+        self.problems: dict[int, str] = {}
+
+    def get(self, wanted: Sequence[tuple[int, str]], end: float) -> tuple[dict[int, Plan], bool]:
+        """(link-time address → plan, whether all could be made before `end`, on the monotonic clock). `wanted`: (address, linkage name)."""
+        if self._dwarf is None:
+            return {}, True
+        found = {address: self._plans[address] for address, _ in wanted if address in self._plans}
+        missing = [(address, name) for address, name in wanted if address not in found]
+        for done, (address, name) in enumerate(missing):
+            if done and time.monotonic() > end:
+                self._save()
+                return found, False
+            found[address] = self._plans[address] = self._make(address, name)
+        if missing:
+            self._save()
+        return found, True
+
+    def _make(self, address: int, name: str) -> Plan:
+        try:
+            return self._planner.plan(address, name)
+        except DwarfError as error:
+            self.problems[address] = str(error)
+            return raw_plan()
+
+    @cached_property
+    def _planner(self) -> Planner:
+        assert self._dwarf is not None
+        return Planner(DwarfFile(self._dwarf))
+
+    @cached_property
+    def _plans(self) -> dict[int, Plan]:
+        body = cache.read(cache.folder_of(self._elf) / PLANS, self._stamp)
+        if body is None:
+            return {}
+        kept: dict[int, dict[str, Any]] = msgpack.unpackb(body, strict_map_key=False)
+        return {address: Plan.model_validate(plan) for address, plan in kept.items()}
+
+    def _save(self) -> None:
+        if len(self._plans) > PLANS_MAX:
+            return
+        body = msgpack.packb({address: plan.model_dump() for address, plan in self._plans.items()})
+        try:
+            cache.write(cache.folder_of(self._elf) / PLANS, self._stamp, body)
+        except OSError as error:
+            self.problems[0] = f"plans cannot be cached: {error}"

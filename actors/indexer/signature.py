@@ -1,0 +1,110 @@
+"""What debug info says about a function's parameters and result, and how far it can be trusted at the function's first instruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from actors.indexer.abi import Language
+from actors.indexer.dwarf import constants as dw
+from actors.indexer.dwarf.functions import origins
+from actors.indexer.dwarf.locations import AtEntry, at_entry
+from actors.indexer.dwarf.types import type_name
+from actors.indexer.dwarf.unit import Entry, Unit
+
+_C: Final = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E})  # DW_LANG_C89, C, C99, C11, C17, C23
+_CPP: Final = frozenset({0x04, 0x1A, 0x21, 0x2A, 0x2B, 0x3A, 0x3B})  # C++, 11, 14, 17, 20, 23
+_RUST: Final = 0x1C
+_PARAMETERS_MAX: Final = 256
+_IN_CHARGE: Final = "__in_chrg"  # GCC: which of a constructor's variants is meant; each variant is a function of its own, without it
+_CALL_FRAME_CFA: Final = b"\x9c"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    name: str
+    type: Entry | None
+    type_name: str
+    where: AtEntry
+    artificial: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """`certain`: the declared parameters are passed by the ABI's rules. False where the compiler may have changed the convention of a
+    local function (clones; LLVM's dead argument elimination): then only what a location proves is known."""
+
+    language: Language
+    parameters: list[Parameter]
+    result: Entry | None
+    result_name: str
+    certain: bool
+
+
+def language_of(unit: Unit) -> Language | None:
+    """None: a language whose calling convention is not known here."""
+    number = unit.root.number(dw.LANGUAGE)
+    if number in _C:
+        return "c"
+    if number in _CPP:
+        return "c++"
+    if number == _RUST:
+        return "rust"
+    producer = unit.root.text(dw.PRODUCER) or ""
+    return "c++" if producer.startswith("GNU C++") else "c" if producer.startswith("GNU C") else None
+
+
+def read_signature(function: Entry, entry: int, *, clone: bool) -> Signature | None:
+    """None for a language or convention that is not known. Raises DwarfError."""
+    language = language_of(function.unit)
+    chain = origins(function)
+    if language is None or any(one.number(dw.CALLING_CONVENTION) not in (None, dw.CC_NORMAL, dw.CC_PROGRAM) for one in chain):
+        return None
+    keywords = language == "c"
+    frame_is_cfa = function.block(dw.FRAME_BASE) == _CALL_FRAME_CFA
+    found = [_parameter(chosen, entry, index, frame_is_cfa, keywords) for index, chosen in enumerate(_chosen(chain))]
+    parameters = [one for one in found if not (one.artificial and one.name == _IN_CHARGE)]
+    result = next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None)
+    certain = not clone and (_by_gcc(function.unit) or _unoptimised(parameters) or (language != "rust" and any(one.has(dw.EXTERNAL) for one in chain)))
+    return Signature(language, parameters, result, type_name(result, keywords=keywords), certain)
+
+
+def _by_gcc(unit: Unit) -> bool:
+    return (unit.root.text(dw.PRODUCER) or "").startswith("GNU ")
+
+
+def _unoptimised(parameters: list[Parameter]) -> bool:
+    """Code whose parameters all live in its frame throughout comes from no optimiser, so nothing has changed its convention."""
+    return all(one.where.kind in ("frame", "stack") and not one.where.listed for one in parameters)
+
+
+def _chosen(chain: list[Entry]) -> list[list[Entry]]:
+    """For each declared parameter, its entries from the nearest instance out."""
+    concrete = _listed(chain[0])
+    if len(chain) == 1:
+        return [origins(one) for one in concrete]
+    declared = max((_listed(one) for one in chain[1:]), key=len)
+    by_origin = {origin.offset: one for one in concrete for origin in origins(one)[1:]}
+    if by_origin or len(declared) > len(concrete):
+        return [origins(by_origin.get(one.offset, one)) for one in declared]
+    return [origins(one) for one in concrete]
+
+
+def _listed(function: Entry) -> list[Entry]:
+    found: list[Entry] = []
+    for child in function.children():
+        if child.tag == dw.FORMAL_PARAMETER:
+            found.append(child)
+        elif child.tag == dw.GNU_FORMAL_PARAMETER_PACK:
+            found += [part for part in child.children() if part.tag == dw.FORMAL_PARAMETER]
+        if len(found) >= _PARAMETERS_MAX:
+            break
+    return found
+
+
+def _parameter(chain: list[Entry], entry: int, index: int, frame_is_cfa: bool, keywords: bool) -> Parameter:
+    name = next((text for one in chain if (text := one.text(dw.NAME)) is not None), None)
+    found = next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None)
+    where = at_entry(chain[0], frame_is_cfa, entry)
+    written = found.reference(dw.TYPE) if found is not None and found.tag == dw.CONST_TYPE else found  # its own const is the callee's affair
+    return Parameter(name or f"arg{index}", found, type_name(written, keywords=keywords), where, any(one.has(dw.ARTIFICIAL) for one in chain))
