@@ -16,6 +16,7 @@ import msgpack  # type: ignore[import-untyped]
 from actors.session.probes import Installed, Probes
 from strobe.errors import Code, StrobeError
 from strobe.model.probe import Hook, Refused
+from strobe.model.session import Capabilities
 from strobe.protocol.session import Launch
 from strobe.protocol.spawner import Patch
 
@@ -32,6 +33,8 @@ class Journal:
     internal: list[Patch] = field(default_factory=list)
     project_root: str = ""
     stopped: bool = False
+    running: bool = False  # it was continued: its launch came to the end
+    capabilities: Capabilities | None = None
 
     def save(self, folder: Path) -> None:
         content = msgpack.packb(self._to_wire())
@@ -63,6 +66,8 @@ class Journal:
             "internal": [patch.model_dump() for patch in self.internal],
             "projectRoot": self.project_root,
             "stopped": self.stopped,
+            "running": self.running,
+            "capabilities": self.capabilities.model_dump() if self.capabilities else None,
         }
 
     @classmethod
@@ -79,4 +84,6 @@ class Journal:
             internal=[Patch.model_validate(item) for item in wire["internal"]],
             project_root=wire["projectRoot"],
             stopped=wire["stopped"],
+            running=wire["running"],
+            capabilities=Capabilities.model_validate(wire["capabilities"]) if wire["capabilities"] else None,
         )

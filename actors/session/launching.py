@@ -17,7 +17,6 @@ from actors.session.ptrace import patching
 from actors.session.target import Asker, Target
 from actors.session.tracing import Tracing
 from strobe import paths
-from strobe.errors import StrobeError
 from strobe.lanes.pool import LEAST_CHUNKS, Pool, create_pool
 from strobe.launch.keeper import Keeper, start_keeper
 from strobe.launch.request import Launch as LaunchRequest
@@ -84,6 +83,9 @@ async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, poo
             matched, told = await _install(tracing, ask)
             warnings += told
             target.capabilities = capabilities(finding_of(facts, ask, journal.recorder, has_symbols=index.has_symbols or index.has_debug_info))
+        journal.capabilities, journal.running = target.capabilities, True
+        journal.save(folder)
+        await asyncio.to_thread(patching.resume, target.pid)
     except BaseException:
         await asyncio.to_thread(collector.abandon)
         raise
@@ -97,7 +99,7 @@ def finding_of(facts: Preflight, ask: Launch, recorder: str, *, has_symbols: boo
 
 
 async def _install(tracing: Tracing, ask: Launch) -> tuple[int, list[str]]:
-    """Recorder, pending patterns and crash handlers, before the program's first instruction; then it runs.
+    """Recorder, pending patterns and crash handlers, before the program's first instruction.
 
     Its own shared libraries are mapped only once the visit has run it to its entry point, so their functions take a second visit.
     """
@@ -118,7 +120,6 @@ async def _install(tracing: Tracing, ask: Launch) -> tuple[int, list[str]]:
                 second = await tracing.prepare(late, held=False)
                 tracing.settle(await asyncio.to_thread(patching.install, target.pid, second.writes, second.patches))
             matched = len(more)
-    await asyncio.to_thread(patching.resume, target.pid)
     return matched, warnings
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
-from actors.session.journal import Journal
-from actors.session.lifecycle import Started
-from actors.session.launching import finding_of
 from actors.session.capabilities import capabilities
+from actors.session.journal import Journal
+from actors.session.launching import finding_of
+from actors.session.lifecycle import Started
 from actors.session.target import Asker, Target
 from strobe import paths
 from strobe.errors import Code, StrobeError
@@ -26,12 +27,18 @@ async def recover(actor: Asker, folder: Path, collector_for: Any) -> Target:
     ask = journal.launch
     keeper = await asyncio.to_thread(adopt_keeper, folder)
     pool = await asyncio.to_thread(open_pool, paths.pool_path(ask.session_id))
+    if not journal.running:  # its launch was cut short: nobody would ever continue it
+        await asyncio.to_thread(keeper.control.kill_tree, signal.SIGKILL)
     facts = await asyncio.to_thread(inspect, Path(ask.command), ask.env)
+    can = journal.capabilities or capabilities(finding_of(facts, ask, journal.recorder, has_symbols=False))
     collector = collector_for(pool, keeper)
-    target = Target(ask.session_id, folder, journal, keeper, pool, collector, capabilities(finding_of(facts, ask, journal.recorder, has_symbols=True)))
+    target = Target(ask.session_id, folder, journal, keeper, pool, collector, can)
     target.took(Started(keeper.status().pid))
     _forget_unpatched(target)
     collector.start()
+    # Announced again: the process may have died before the store had them. The store knows hooks by id.
+    target.collector.announce_hooks([item.hook for item in journal.probes.installed.values()])
+    target.collector.tell_session({"pid": target.life.pid, "detail": {"capabilities": target.capabilities.model_dump(by_alias=True)}})
     return target
 
 

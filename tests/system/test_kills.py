@@ -110,11 +110,16 @@ async def killed_once(strobe: Strobe, client: Client, program: Path, role: str, 
     os.kill(victim, signal.SIGKILL)
     result = await told(strobe, session_id)
     lines = "".join(f"line {number}\n" for number in range(LINES))
-    assert result.stdout == lines, f"stdout after kill of {role} at {after_s:.3f} s"
+    if result.stdout != lines:
+        at = len(os.path.commonprefix([result.stdout, lines]))
+        pytest.fail(f"stdout after kill of {role} at {after_s:.3f} s differs at byte {at}: {result.stdout[at : at + 60]!r}, not {lines[at : at + 60]!r}")
     calls = int(re.fullmatch(r"calls (\d+)\n", result.stderr)[1])  # type: ignore[index]
     assert result.status["exitCode"] == EXIT_STATUS
-    assert result.enters + result.exits + result.dropped == 2 * calls, f"records after kill of {role} at {after_s:.3f} s: {result} for {calls} calls"
-    assert result.enters > 100_000, "too little load for a kill test"
+    # A call whose enter found no room has no exit either, so each drop is one call that is not there in full.
+    told_of = f"enters {result.enters} exits {result.exits} dropped {result.dropped} of {calls} calls after kill of {role} at {after_s:.3f} s"
+    assert result.exits + result.dropped == calls, told_of
+    assert result.exits <= result.enters <= calls, told_of
+    assert calls > 200_000, "too little load for a kill test"
     if role != "supervisor":
         for name in ("store", "gateway", "indexer", "stuck_detector"):
             if name != role:
@@ -126,6 +131,7 @@ async def kill_rounds(home: Path, role: str, rounds: int, seed: int) -> None:
     program = targets.program("numbers.c", "-O2", "-g", "-pthread")
     dice = random.Random(f"{seed}-{role}")
     async with strobe_mcp(home) as strobe:
+        await patient(strobe, "debug_session", action="list")  # the node is up
         with node.environment(home, None, {}):
             async with Client(home) as client:
                 for _ in range(rounds):
