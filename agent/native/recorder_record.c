@@ -46,6 +46,13 @@ static NOINLINE bool draft_slowly(struct thread *thread, const struct strobe_hoo
     return fits;
 }
 
+INLINE void moves_run(const struct strobe_hook *hook, const struct saved *saved, struct lane_entry *entry)
+{
+    uint8_t *payload = (uint8_t *)entry + LANE_SLOT_BYTES;
+    for (uint32_t i = 0; i < hook->moves; i++)
+        *(uint64_t *)(payload + hook->move[i].dst) = *(const uint64_t *)((const uint8_t *)saved + hook->move[i].source) & hook->move[i].mask;
+}
+
 INLINE bool draft_moves(struct thread *thread, const struct strobe_hook *hook, const struct saved *saved, struct draft *draft)
 {
     draft->slots = hook->slots;
@@ -53,9 +60,7 @@ INLINE bool draft_moves(struct thread *thread, const struct strobe_hook *hook, c
         lane_drop(hook->shared, LANE_KIND_ENTER);
         return false;
     }
-    uint8_t *payload = (uint8_t *)draft->place.entry + LANE_SLOT_BYTES;
-    for (uint32_t i = 0; i < hook->moves; i++)
-        *(uint64_t *)(payload + hook->move[i].dst) = *(const uint64_t *)((const uint8_t *)saved + hook->move[i].source) & hook->move[i].mask;
+    moves_run(hook, saved, draft->place.entry);
     return true;
 }
 
@@ -65,14 +70,14 @@ INLINE bool moves_safe(const struct thread *thread, const struct strobe_hook *ho
     return (slot & 4095) + hook->stack_reach <= 4096 || (is_native(thread, slot) && is_native(thread, slot + hook->stack_reach));
 }
 
-/* Called by the entry points. 1: the entry point calls the body, which returns to the exit stub; 0: it jumps there. */
-__attribute__((used)) uint64_t strobe_on_enter(struct saved *saved)
+/* A call of whatever kind. 1: the entry point calls the body, which returns to the exit stub; 0: it jumps there. */
+static NOINLINE uint64_t enter_any(struct saved *saved)
 {
     struct strobe_hook *hook = (struct strobe_hook *)saved->hook;
     uint32_t flags = SHARED_LOAD(&hook->shared->flags);
+    struct draft draft = {.flags = 0};
     if (!(flags & LANE_HOOK_FLAG_ENABLED) || !SHARED_LOAD(&pool->recording))
         return 0;
-    struct draft draft = {.flags = 0};
     if (UNLIKELY(flags & LANE_HOOK_FLAG_SAMPLED)) {
         if (!sample(hook->shared))
             return 0;
@@ -107,6 +112,49 @@ __attribute__((used)) uint64_t strobe_on_enter(struct saved *saved)
     }
     frame_ends(thread, outer);
     return hijack;
+}
+
+/* True when the thread is in no unusual state and the call at `slot` is made by the newest one on the shadow stack, or by none. */
+INLINE bool is_plain(const struct thread *thread, const uint64_t *slot, uint64_t *parent)
+{
+    uint32_t depth = thread->depth;
+    if (thread->busy || thread->slow || !is_native(thread, (uint64_t)slot) || *slot == EXIT_STUB || depth + 8 >= thread->capacity)
+        return false;
+    *parent = 0;
+    if (!depth)
+        return true;
+    const struct shadow *top = &thread->shadow[depth - 1];
+    *parent = top->span;
+    return (uint64_t)slot < top->slot && !TAG(top->slot) && *(const uint64_t *)top->slot == EXIT_STUB;
+}
+
+/* Called by the entry points. What is usual is done here, all else by enter_any. */
+__attribute__((used)) uint64_t strobe_on_enter(struct saved *saved)
+{
+    struct strobe_hook *hook = (struct strobe_hook *)saved->hook;
+    uint64_t *slot = &saved->slot, parent;
+    struct place place;
+    if (UNLIKELY(SHARED_LOAD(&hook->shared->flags) != (LANE_HOOK_FLAG_ENABLED | LANE_HOOK_FLAG_WANT_EXIT)) || UNLIKELY(!SHARED_LOAD(&pool->recording)) || UNLIKELY(!hook->direct))
+        return enter_any(saved);
+    uint64_t ts = now();
+    struct thread *thread = thread_self();
+    if (UNLIKELY(!thread) || UNLIKELY(!is_plain(thread, slot, &parent)) || UNLIKELY(((uint64_t)slot & 4095) + hook->stack_reach > 4096))
+        return enter_any(saved);
+    thread->busy = (uint64_t)slot;
+    in_order();
+    uint32_t slots = hook->slots;
+    bool room = lane_reserve(thread, slots, LANE_KIND_ENTER, &place);
+    if (LIKELY(room)) {
+        uint64_t span = add_own64(&thread->spans, 1) + 1;
+        shadow_add(thread, slot, span, (uint64_t)hook, TAG_LIVE);
+        moves_run(hook, saved, place.entry);
+        entry_head(place.entry, ts, span, hook->id, LANE_KIND_ENTER, 0, slots, parent);
+        lane_publish(&place, slots);
+    } else {
+        lane_drop(hook->shared, LANE_KIND_ENTER);
+    }
+    frame_ends(thread, 0);
+    return room;
 }
 
 /* An entry without payload. Drops are counted. */
@@ -154,31 +202,38 @@ void record_exit(struct thread *thread, const struct shadow *entry, const uint64
     record_return(thread, entry->hook, entry->span, gpr, xmm, ts);
 }
 
+static NOINLINE void exit_any(struct thread *thread, struct saved_exit *saved, uint64_t ts)
+{
+    if (!thread) {
+        shadow_steal(NULL, &saved->slot, &saved->rdi, saved->xmm, ts);
+        return;
+    }
+    uint64_t outer = frame_begins(thread, (uint64_t)&saved->slot);
+    shadow_leave(thread, &saved->slot, &saved->rdi, saved->xmm, ts);
+    frame_ends(thread, outer);
+}
+
 /* Called by the exit stub; on return *slot is the address to go to. */
 __attribute__((used)) void strobe_on_exit(struct saved_exit *saved)
 {
-    uint64_t ts = now();
+    uint64_t ts = now(), *slot = &saved->slot;
     struct thread *thread = thread_self();
-    uint64_t *slot = &saved->slot;
-    if (UNLIKELY(!thread)) {
-        shadow_steal(NULL, slot, &saved->rdi, saved->xmm, ts);
+    uint32_t at = LIKELY(thread) ? thread->depth - 1 : ~0u;
+    struct shadow *top = LIKELY(at != ~0u) ? &thread->shadow[at] : NULL;
+    if (UNLIKELY(!top) || UNLIKELY(thread->busy) || UNLIKELY(thread->slow) || UNLIKELY(top->slot != (uint64_t)slot) || UNLIKELY(top->hook & SHADOW_INTERNAL)) {
+        exit_any(thread, saved, ts);
         return;
     }
-    uint64_t outer = frame_begins(thread, (uint64_t)slot);
-    uint32_t at = thread->depth - 1;
-    struct shadow *top = &thread->shadow[at];
-    if (LIKELY(!thread->slow && at != ~0u && top->slot == (uint64_t)slot && !(top->hook & SHADOW_INTERNAL))) {
-        uint64_t hook = top->hook, span = top->span;
-        top->slot = (uint64_t)slot | TAG_BUSY;
-        in_order();
-        *slot = top->ret;
-        in_order();
-        shadow_drop(thread, at);
-        record_return(thread, hook, span, &saved->rdi, saved->xmm, ts);
-    } else {
-        shadow_leave(thread, slot, &saved->rdi, saved->xmm, ts);
-    }
-    frame_ends(thread, outer);
+    uint64_t hook = top->hook, span = top->span;
+    thread->busy = (uint64_t)slot;
+    in_order();
+    top->slot = (uint64_t)slot | TAG_BUSY;
+    in_order();
+    *slot = top->ret;
+    in_order();
+    shadow_drop(thread, at);
+    record_return(thread, hook, span, &saved->rdi, saved->xmm, ts);
+    frame_ends(thread, 0);
 }
 
 EXPORT uint64_t strobe_record_enter(uint64_t hook_address, const uint64_t regs[15], const uint64_t *stack)

@@ -197,11 +197,9 @@ bool slot_read(const struct thread *thread, uint64_t slot, uint64_t *value);
 void slot_write(const struct thread *thread, uint64_t slot, uint64_t value);
 
 /* Pushes an entry and puts the exit stub into the slot. Marked busy until it is whole; beyond the depth all slots are 0, which counts
- * as busy too. False when there is no room. */
-INLINE bool shadow_push(struct thread *thread, uint64_t *slot, uint64_t span, uint64_t hook, enum shadow_tag tag)
+ * as busy too. There must be room. */
+INLINE void shadow_add(struct thread *thread, uint64_t *slot, uint64_t span, uint64_t hook, enum shadow_tag tag)
 {
-    if (UNLIKELY(thread->depth + 8 >= thread->capacity) && !shadow_make_room(thread)) /* 8: handlers may push between test and push */
-        return false;
     uint32_t at = add_own32(&thread->depth, 1);
     struct shadow *entry = &thread->shadow[at];
     entry->slot = (uint64_t)slot | TAG_BUSY;
@@ -214,8 +212,16 @@ INLINE bool shadow_push(struct thread *thread, uint64_t *slot, uint64_t span, ui
         *slot = EXIT_STUB;
     in_order();
     entry->slot = (uint64_t)slot | (uint64_t)tag;
-    if (UNLIKELY(!is_native(thread, (uint64_t)slot)))
-        shadow_mixed(thread, at);
+}
+
+/* The same for any stack. False when there is no room. */
+INLINE bool shadow_push(struct thread *thread, uint64_t *slot, uint64_t span, uint64_t hook, enum shadow_tag tag)
+{
+    if (thread->depth + 8 >= thread->capacity && !shadow_make_room(thread)) /* 8: handlers may push between test and push */
+        return false;
+    shadow_add(thread, slot, span, hook, tag);
+    if (!is_native(thread, (uint64_t)slot))
+        shadow_mixed(thread, thread->depth - 1);
     return true;
 }
 

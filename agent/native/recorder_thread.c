@@ -55,12 +55,22 @@ static bool find_memory(struct thread *thread)
     return false;
 }
 
-/* The entries of a thread that ended, which had the same thread pointer. Their calls ended with it. */
+/* The entries of a thread that ended, which had the same thread pointer. Calls on its own stack ended with it; those of coroutines that
+ * were suspended may yet be resumed, by any thread. */
 static void forget_calls(struct thread *thread)
 {
-    for (uint32_t i = 0; i < thread->depth; i++)
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < thread->depth; i++) {
+        struct shadow entry = thread->shadow[i];
+        uint64_t value;
+        bool lives = entry.slot && (TAG(entry.slot) == TAG_LIVE || TAG(entry.slot) == TAG_TAIL) && !is_native(thread, UNTAG(entry.slot));
         thread->shadow[i].slot = 0;
-    thread->depth = thread->dead = thread->restored = thread->mixed_low = thread->slow = thread->carved = 0;
+        if (lives && read_safely(&value, UNTAG(entry.slot), 8) == 8 && value == EXIT_STUB)
+            thread->shadow[kept++] = entry;
+    }
+    thread->depth = kept;
+    thread->dead = thread->restored = thread->mixed_low = thread->carved = 0;
+    thread->slow = kept ? SLOW_MIXED : 0;
     thread->unwinding = 0;
 }
 
