@@ -123,7 +123,7 @@ def _ignore(message: object, _: object) -> None:
 async def _strobe(strobe: Strobe, path: Path, arguments: list[str]) -> float:
     session_id = await strobe.launch(path, *arguments, root=TARGETS, trace=["work"])
     await strobe.until_ended(session_id, within_s=RUN_S)
-    stdout, _ = strobe.spooled(session_id)
+    stdout, _ = await strobe.output(session_id)
     reply = await strobe.call("debug_query", sessionId=session_id, function={"equals": "work"}, limit=1)
     calls = 1000 + int(arguments[0]) * int(arguments[1])
     dropped = sum(reply.get("eventsDropped", {}).values())

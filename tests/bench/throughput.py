@@ -79,7 +79,7 @@ async def _trial(rate: int, seconds: float) -> Trial:
         started = time.monotonic()
         used = await _until_exit(pids["target"])
         ended = time.monotonic()
-        calls, took = _result(strobe, session_id)
+        calls, took = await _result(strobe, session_id)
         stored, dropped = await _until_stored(strobe, session_id, 2 * calls)
         late = time.monotonic() - ended
         for name in ("session", "store"):
@@ -118,8 +118,8 @@ async def _until_stored(strobe: Strobe, session_id: str, wanted: int, *, within_
         await asyncio.sleep(0.02)
 
 
-def _result(strobe: Strobe, session_id: str) -> tuple[int, float]:
-    stdout, _ = strobe.spooled(session_id)
+async def _result(strobe: Strobe, session_id: str) -> tuple[int, float]:
+    stdout, _ = await strobe.output(session_id)
     found = re.search(rb"calls (\d+) seconds ([0-9.]+)", stdout)
     if not found:
         raise RuntimeError(f"the target said nothing of its calls: {stdout!r}")

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import sys
 import time
@@ -21,12 +22,12 @@ from typing import Any, Final
 
 from mcp import Client, StdioServerParameters
 
-from strobe.launch.output import STDERR, STDOUT, OutputRecord, parse_output
-from strobe.paths import target_folder
 from tests.harness import node
 
 CALL_S: Final = 30.0
 ENDED: Final = frozenset({"exited", "crashed", "stopped", "lost"})
+STREAMS: Final = ("stdout", "stderr")
+EMPTY_MD5: Final = hashlib.md5(b"").hexdigest()
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 
@@ -91,16 +92,18 @@ class Strobe:
                 return found
             cursor = {"cursor": reply["cursor"]}
 
-    def spooled(self, session_id: str) -> tuple[bytes, bytes]:
-        """What the target wrote to stdout and stderr, as its keeper has it on disk."""
-        with node.environment(self.home, None, {}):
-            content = memoryview((target_folder(session_id) / "output").read_bytes())
-        records = list(parse_output(content))
-        return _joined(records, STDOUT), _joined(records, STDERR)
+    async def output(self, session_id: str) -> tuple[bytes, bytes]:
+        """All that the target wrote to stdout and stderr, as the timeline has it."""
+        texts = [await self.events(session_id, eventType=stream) for stream in STREAMS]
+        stdout, stderr = ("".join(event["text"] for event in events).encode() for events in texts)
+        return stdout, stderr
 
-
-def _joined(records: list[OutputRecord], stream: int) -> bytes:
-    return b"".join(record.data for record in records if record.stream == stream)
+    async def output_digests(self, session_id: str) -> tuple[str, str]:
+        """MD5 of what the target wrote to stdout and stderr: for output too large to fetch. The store computes it over the text that it holds."""
+        rows = await self.rows(session_id, "SELECT stream, md5(string_agg(text, '' ORDER BY start)) FROM output_v GROUP BY stream")
+        found = dict(rows)
+        stdout, stderr = (str(found.get(stream, EMPTY_MD5)) for stream in STREAMS)
+        return stdout, stderr
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ and the least number of calls of it that the timeline must hold, so that a targe
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -101,6 +102,9 @@ class Outcome:
     stderr: bytes
     end: int
 
+    def comparable(self, case: Case) -> tuple[bytes, bytes, int]:
+        return case.same(self.stdout), case.same(self.stderr), self.end
+
 
 def alone(case: Case, path: Path) -> Outcome:
     with tempfile.TemporaryFile() as stdin:
@@ -116,16 +120,19 @@ def alone(case: Case, path: Path) -> Outcome:
             check=False,
             start_new_session=True,
         )
-    return Outcome(case.same(done.stdout), case.same(done.stderr), done.returncode)
+    return Outcome(done.stdout, done.stderr, done.returncode)
 
 
-async def under_strobe(case: Case, path: Path, strobe: Strobe) -> tuple[Outcome, str]:
+async def under_strobe(case: Case, path: Path, expected: Outcome, strobe: Strobe) -> tuple[Outcome, str]:
     more = {} if case.stdin is None else {"stdin": case.stdin}
     session_id = await strobe.launch(path, *case.args, root=TARGETS, trace=["**"], env=ENV, **more)
     status = await strobe.until_ended(session_id, within_s=ENDS_S)
     end = -status["signal"] if status.get("signal") else status["exitCode"]
-    stdout, stderr = strobe.spooled(session_id)
-    return Outcome(case.same(stdout), case.same(stderr), end), session_id
+    # By their digests where those are the expected ones: some targets write too much to fetch.
+    digests = tuple(hashlib.md5(stream).hexdigest() for stream in (expected.stdout, expected.stderr))
+    if await strobe.output_digests(session_id) == digests:
+        return Outcome(expected.stdout, expected.stderr, end), session_id
+    return Outcome(*await strobe.output(session_id), end), session_id
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +154,8 @@ def shown(outcome: Outcome) -> str:
 async def check(case: Case, strobe: Strobe) -> None:
     path = program(case.source, *case.flags, compiler=case.compiler)
     expected = alone(case, path)
-    seen, session_id = await under_strobe(case, path, strobe)
-    assert seen == expected, f"alone: {shown(expected)}\nunder Strobe: {shown(seen)}"
+    seen, session_id = await under_strobe(case, path, expected, strobe)
+    assert seen.comparable(case) == expected.comparable(case), f"alone: {shown(expected)}\nunder Strobe: {shown(seen)}"
     if case.called:
         name, least = case.called
         reply = await strobe.call("debug_query", sessionId=session_id, eventType="function_enter", function={"equals": name}, limit=1)
@@ -173,4 +180,4 @@ async def test_same_bytes_and_same_end_in_full(case: Case, strobe: Strobe) -> No
 def test_alone_the_targets_repeat_themselves(case: Case) -> None:
     """What the comparison rests on: a target run alone twice gives the same."""
     path = program(case.source, *case.flags, compiler=case.compiler)
-    assert alone(case, path) == alone(case, path)
+    assert alone(case, path).comparable(case) == alone(case, path).comparable(case)
