@@ -26,7 +26,7 @@ from actors.session.collector.spool import Spool
 from actors.session.collector.stream import BatchStream, Buffer
 from actors.session.crash import Crash
 from strobe.lanes.clock import ClockLine
-from strobe.lanes.layout import SLOT_BYTES, Clock
+from strobe.lanes.layout import SLOT_BYTES, Clock, Kind
 from strobe.lanes.pool import Pool
 from strobe.launch.keeper import Keeper
 
@@ -59,7 +59,7 @@ class Collection:
         self._keeper = keeper
         self._on_crash = on_crash
         self._lanes = Lanes(pool, mark.chunks)
-        self._printed = Printed(Spool(keeper.output_path, mark.file), mark.streams)
+        self._printed = Printed(Spool(keeper.output_path, mark.file), mark.printed)
         self.losses = Losses(pool, mark.losses)
         self._crashes = CrashPages(pool, mark.crashes)
         self._line = ClockLine() if pool.clock is Clock.TSC else None
@@ -186,6 +186,7 @@ class Collection:
     def _send_output(self, now_ns: int, urgent: bool, finishing: bool) -> None:
         self._size = self._keeper.page.output_bytes
         final = finishing and self._drained
+        self._printed.marks_dropped(int(self._pool.header["dropped_by_kind"][Kind.OUTPUT_MARK]))
         while self._stream.window_free > 0:
             read = self._printed.read(self._size)
             batch = self._printed.batch(

@@ -1,7 +1,7 @@
 """The resume mark: where a collector stands, in every batch it sends. The store commits it with the batch's rows, and a successor goes on from there.
 
-msgpack of {v, chunks: {index: [serial, slots sent]}, file: offset in the output file, streams: [StreamOrder.state() of stdout, stderr],
-losses: Losses.state(), crashes: [[page, ts]]}.
+msgpack of {v, chunks: {index: [serial, slots sent]}, file: offset in the output file, printed: Printed.state(), losses: Losses.state(),
+crashes: [[page, ts]]}.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ VERSION: Final = 1
 class ResumeMark:
     chunks: dict[int, tuple[int, int]] = field(default_factory=dict)
     file: int = 0
-    streams: tuple[Any, Any] = (None, None)
+    printed: Any = None
     losses: Any = None
     crashes: tuple[tuple[int, int], ...] = ()
 
     def pack(self) -> bytes:
-        return pack({"v": VERSION, "chunks": self.chunks, "file": self.file, "streams": self.streams, "losses": self.losses, "crashes": self.crashes})
+        return pack({"v": VERSION, "chunks": self.chunks, "file": self.file, "printed": self.printed, "losses": self.losses, "crashes": self.crashes})
 
     @classmethod
     def unpack(cls, content: bytes | None) -> ResumeMark:
@@ -36,7 +36,7 @@ class ResumeMark:
         return cls(
             chunks={index: (serial, slots) for index, (serial, slots) in found["chunks"].items()},
             file=found["file"],
-            streams=(found["streams"][0], found["streams"][1]),
+            printed=found["printed"],
             losses=found["losses"],
             crashes=tuple((page, ts) for page, ts in found["crashes"]),
         )

@@ -5,6 +5,9 @@ which bytes. On one stream, marks in the order of their times cover its bytes in
 marked. A writer that is not (a child, a static helper) shows itself: its bytes had arrived clearly before the next mark was made. Such
 bytes keep their arrival time and are flagged approximate, and so do bytes for which no mark comes in time. A mark that comes later still
 belongs to them; it is matched with them and says nothing any more.
+
+Where a mark is known to be missing (dropped, or its bytes went to another), the next ones may cover the wrong bytes: their times are
+still about right, but flagged approximate and without a call, until the stream was quiet and both sides begin anew.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ from typing import Any, Final, NamedTuple
 HOLD_NS: Final = 3_000_000  # a mark waits so long for earlier ones of other threads
 MARK_WAIT_NS: Final = 30_000_000  # bytes wait so long for their mark
 SLACK_NS: Final = 20_000_000  # a mark may be made so long after the keeper has read its bytes
-LATE_NS: Final = 500_000_000  # bytes may arrive so long after their mark
+SLACK_NS_PER_BYTE: Final = 10  # and longer for a large write, whose mark is made when the last byte is in the pipe
+LATE_NS: Final = 100_000_000  # bytes may arrive so long after their mark
+HISTORY_NS: Final = 2_000_000_000  # bytes handed out with their arrival time wait so long for the mark that belongs to them
 _HISTORY_MAX: Final = 256
 _MARKS_MAX: Final = 65536
 
@@ -62,14 +67,16 @@ class StreamOrder:
         self._runs: deque[_Run] = deque()
         self._marks: deque[Mark] = deque()
         self._part_of_mark = False  # the first mark has covered bytes already
+        self._doubt = False
+        self._active_ns = 0  # latest time of a mark or of an arrival
         if state is not None:
-            self.told, self._last_ns, marks, runs = state
+            self.told, self._last_ns, marks, runs, self._doubt, self._active_ns = state
             self._marks.extend(Mark(*mark) for mark in marks)
             self._runs.extend(_Run(offset, count, arrival_ns, True) for offset, count, arrival_ns in runs)
 
     def state(self) -> list[Any]:
         runs = [[run.offset, run.bytes, run.arrival_ns] for run in self._runs if run.told]
-        return [self.told, self._last_ns, [list(mark) for mark in self._marks], runs]
+        return [self.told, self._last_ns, [list(mark) for mark in self._marks], runs, self._doubt, self._active_ns]
 
     @property
     def pending_bytes(self) -> int:
@@ -83,17 +90,23 @@ class StreamOrder:
     def arrived(self, offset: int, count: int, arrival_ns: int) -> None:
         """The keeper has read `count` bytes that follow `offset`; what was handed out before is passed over."""
         fresh = min(count, offset + count - self.told)
+        self._active_ns = max(self._active_ns, arrival_ns)
         if fresh > 0:
             self._runs.append(_Run(offset + count - fresh, fresh, arrival_ns, False))
 
     def marked(self, marks: Iterable[Mark]) -> None:
         self._marks.extend(marks)
+        self._active_ns = max(self._active_ns, *(mark.ts_ns for mark in self._marks), 0)
         if len(self._marks) > 1:
             first, *rest = self._marks
             # A mark that has covered bytes stays first, whatever comes in late.
             self._marks = deque([first, *sorted(rest)] if self._part_of_mark else sorted(self._marks))
         while len(self._marks) > _MARKS_MAX:
             self._marks.popleft()
+
+    def mark_missing(self) -> None:
+        """A mark was dropped."""
+        self._doubt = True
 
     def settle(self, now_ns: int, bytes_max: int, *, all_read: bool, wait_ns: int = MARK_WAIT_NS, hold_ns: int = HOLD_NS) -> list[Segment]:
         """At most `bytes_max` bytes (one segment more at most) whose time is known, or will not become known within `wait_ns`.
@@ -107,9 +120,11 @@ class StreamOrder:
             mark = self._marks[0] if self._marks and self._marks[0].ts_ns <= now_ns - hold_ns else None
             if mark is not None and run.arrival_ns - mark.ts_ns > LATE_NS:
                 self._drop_mark()  # its bytes were taken for another's long ago
-            elif mark is not None and mark.ts_ns - run.arrival_ns <= SLACK_NS:
+                self._doubt = True
+            elif mark is not None and mark.ts_ns - run.arrival_ns <= SLACK_NS + mark.bytes * SLACK_NS_PER_BYTE:
                 budget -= self._cover(run, mark, segments)
             elif mark is not None:
+                self._doubt = self._doubt or not run.told
                 budget -= self._by_arrival(run, segments)
                 self._runs.popleft()
             else:
@@ -122,7 +137,7 @@ class StreamOrder:
         """The run's first bytes are the mark's."""
         count = min(run.bytes, mark.bytes)
         if not run.told:
-            self._tell(segments, run.offset, count, mark.ts_ns, False, mark.span)
+            self._tell(segments, run.offset, count, mark.ts_ns, self._doubt, 0 if self._doubt else mark.span)
         if count < run.bytes:
             run.offset += count
             run.bytes -= count
@@ -164,10 +179,13 @@ class StreamOrder:
         self._part_of_mark = False
 
     def _forget(self, now_ns: int, all_read: bool) -> None:
-        """Runs that were handed out are kept for their marks only so long, and so many."""
+        """Runs that were handed out are kept for their marks only so long, and so many. After a quiet time there is no doubt."""
         told = sum(run.told for run in self._runs)
-        while self._runs and self._runs[0].told and (told > _HISTORY_MAX or now_ns - self._runs[0].arrival_ns > LATE_NS):
+        while self._runs and self._runs[0].told and (told > _HISTORY_MAX or now_ns - self._runs[0].arrival_ns > HISTORY_NS):
             self._runs.popleft()
             told -= 1
         while all_read and self._marks and not self._runs and now_ns - self._marks[0].ts_ns > LATE_NS:
             self._drop_mark()
+            self._doubt = True
+        if self._doubt and all_read and not self._marks and told == len(self._runs) and now_ns - self._active_ns > SLACK_NS:
+            self._doubt = False

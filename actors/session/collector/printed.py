@@ -26,12 +26,21 @@ class OutputBatch:
 
 
 class Printed:
-    def __init__(self, spool: Spool, states: Sequence[Any]) -> None:
+    def __init__(self, spool: Spool, state: Sequence[Any] | None) -> None:
         self.spool = spool
-        self.orders = {STDOUT: StreamOrder(STDOUT, states[0]), STDERR: StreamOrder(STDERR, states[1])}
+        out, err, dropped = (None, None, 0) if state is None else state
+        self._marks_dropped: int = dropped
+        self.orders = {STDOUT: StreamOrder(STDOUT, out), STDERR: StreamOrder(STDERR, err)}
 
-    def state(self) -> tuple[Any, Any]:
-        return self.orders[STDOUT].state(), self.orders[STDERR].state()
+    def state(self) -> list[Any]:
+        return [self.orders[STDOUT].state(), self.orders[STDERR].state(), self._marks_dropped]
+
+    def marks_dropped(self, total: int) -> None:
+        """How many marks found no room in the lanes so far: look after taking marks out, before asking for a batch."""
+        if total != self._marks_dropped:
+            self._marks_dropped = total
+            for order in self.orders.values():
+                order.mark_missing()
 
     def marked(self, marks: NDArray[np.void], times_ns: list[int]) -> None:
         """Output marks of one slice, and their times in CLOCK_MONOTONIC."""
