@@ -97,7 +97,22 @@ class Actor:
     def crash(self, error: BaseException) -> None:
         """Ends this process with exit status 70; the supervisor restarts it. From any thread: data threads call it with what killed them."""
         self.log.error("actor ends", error=repr(error), exc_info=error)
-        self.loop.call_soon_threadsafe(self._finish, EX_SOFTWARE, repr(error))
+        if self._in_loop():
+            self._give_up(repr(error))
+        else:
+            self.loop.call_soon_threadsafe(self._give_up, repr(error))
+
+    def _in_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self.loop
+        except RuntimeError:
+            return False
+
+    def _give_up(self, reason: str) -> None:
+        """BYE goes before anything else: from here on the supervisor keeps asks for this actor's successor."""
+        if not self._end.done():
+            self._bus.send(Envelope("supervisor", self.name, Header("", Kind.BYE)))
+        self._finish(EX_SOFTWARE, reason)
 
     # Life
 

@@ -66,8 +66,8 @@ class Dispatcher:
                 self._refuse(envelope, error)
             except Exception as error:
                 self.log.exception("handler failed", type=envelope.header.type, sender=envelope.sender)
-                self._refuse(envelope, _died(envelope, error))
                 self._crash(error)
+                self._refuse(envelope, _died(envelope, error))
 
     async def _run(self, envelope: Envelope, context: Context) -> Reply:
         handler = self._handlers.asks.get(envelope.header.type)

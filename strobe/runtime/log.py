@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from pathlib import Path
@@ -35,8 +36,7 @@ class RotatingFile:
 
     def _open(self, path: Path) -> None:
         self.path = path
-        self._file = path.open("ab", buffering=0)
-        path.chmod(0o600)
+        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab", buffering=0)
         self._bytes = self._file.tell()
 
     def move_to(self, path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from typing import Any, Final, Protocol
 
 from strobe.runtime.log import Logger
@@ -24,6 +25,9 @@ class Owner(Protocol):
         """Before the process is restarted. `by_itself`: it crashed, nobody killed it."""
 
     async def process_gave_up(self, process: Process) -> None: ...
+    async def process_sleeps(self, process: Process) -> None:
+        """It is restarted by the next ask to it."""
+
     def say_bye(self, process: Process, reason: str) -> None: ...
     def crash(self, error: BaseException) -> None: ...
 
@@ -65,13 +69,13 @@ class Nursery:
         os.close(pidfd)
         process.kill_group()  # before it is reaped: its group id cannot be anyone else's yet
         status = process.child.wait() if process.child is not None else None
-        process.pidfd = process.child = None
+        process.pidfd, process.child = None, None
         self.spawn_task(self._died(process, status))
 
     async def _died(self, process: Process, status: int | None) -> None:
         how = describe(status)
         was_leaving = process.leaving
-        process.state = State.STOPPED
+        process.state = State.STOPPED if was_leaving or self.closing else State.BACKOFF
         self.log.log(20 if was_leaving else 40, "ended", actor=process.name, pid=process.pid, how=how)
         if not was_leaving:
             process.last_error = " · ".join(part for part in (how, process.tail()[-300:]) if part)
@@ -91,8 +95,10 @@ class Nursery:
             process.state = State.FAILED
             self.log.error("gave up", actor=process.name, deaths=process.restarts.total, last_error=process.last_error)
             await self._owner.process_gave_up(process)
-        elif not process.role.on_demand:
-            process.state = State.BACKOFF
+        elif process.role.on_demand:
+            process.state = State.STOPPED
+            await self._owner.process_sleeps(process)
+        else:
             asyncio.get_running_loop().call_later(delay_s, self._restart, process)
 
     def _restart(self, process: Process) -> None:
@@ -135,7 +141,7 @@ class Nursery:
 
     def spawn_task(self, work: Coroutine[Any, Any, Any]) -> None:
         """Runs `work` to its end. An exception in it ends the supervisor: see Supervisor._crash."""
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(work, context=Context())  # not in the name of whatever is handled now
         self._tasks.add(task)
         task.add_done_callback(self._done)
 

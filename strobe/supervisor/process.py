@@ -16,6 +16,7 @@ from typing import BinaryIO, Final
 import strobe
 from strobe import paths
 from strobe.runtime.log import log_name
+from strobe.supervisor.private import open_private
 from strobe.supervisor.restarts import Restarts
 from strobe.supervisor.topology import Role
 
@@ -63,7 +64,7 @@ class Process:
         self.stderr = paths.logs_folder() / f"{log_name(self.name)}.stderr"
         with _fresh_log(self.stderr) as output:
             self.child = subprocess.Popen(
-                [sys.executable, "-P", "-m", f"actors.{self.role.name}", "--name", self.name],
+                [sys.executable, "-P", "-m", self.role.module or f"actors.{self.role.name}", "--name", self.name],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, cwd=paths.home(), env=self._environment(bus),
             )  # fmt: skip
         self.took_off(self.child.pid)
@@ -120,7 +121,7 @@ def _fresh_log(path: Path) -> BinaryIO:
     """stderr of a new process is appended; a file over 1 MiB starts again."""
     if path.exists() and path.stat().st_size > STDERR_BYTES_MAX:
         path.unlink()
-    return path.open("ab")
+    return open_private(path)
 
 
 def start_ticks(pid: int) -> int | None:

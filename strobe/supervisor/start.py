@@ -13,6 +13,7 @@ import strobe
 from strobe import paths
 from strobe.errors import Code, StrobeError
 from strobe.supervisor.lock import NodeLock
+from strobe.supervisor.private import open_private
 
 START_S: Final = 15.0
 
@@ -32,7 +33,7 @@ def spawn_node() -> subprocess.Popen[bytes]:
     search = [source, *(part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part and part != source)]
     environment = os.environ | {"STROBE_HOME": str(paths.home()), "PYTHONPATH": os.pathsep.join(search)}
     command = [sys.executable, "-P", "-m", "strobe.cli", "node", "--foreground"]
-    with (paths.logs_folder() / "supervisor.stderr").open("ab") as output:
+    with open_private(paths.logs_folder() / "supervisor.stderr") as output:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, cwd=paths.private_folder(paths.home()), env=environment
         )

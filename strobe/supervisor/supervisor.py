@@ -40,7 +40,7 @@ from strobe.supervisor.service import notify_service
 from strobe.supervisor.sessions import Sessions
 from strobe.supervisor.switchboard import SELF, Switchboard, notice_envelope
 from strobe.supervisor.table import Table
-from strobe.supervisor.topology import topology
+from strobe.supervisor.topology import Role
 
 TICK_S: Final = 1.0
 ADOPT_S: Final = 15.0
@@ -49,10 +49,10 @@ ADOPT_S: Final = 15.0
 class Supervisor:
     _handlers: ClassVar[Handlers]
 
-    def __init__(self, log: Logger) -> None:
+    def __init__(self, log: Logger, roles: tuple[Role, ...]) -> None:
         self.log = log
         self._loop = asyncio.get_running_loop()
-        self._roles = topology()
+        self._roles = roles
         self._table_path = paths.run_folder() / "actors.json"
         bus = paths.bus_endpoint()
         self._table = Table()
@@ -99,7 +99,10 @@ class Supervisor:
             if not role.per_session and process.pid is None:
                 self._table.add(process)
                 self._nursery.start(process)
-        self._sessions.warm_up()
+
+    def _is_up(self) -> bool:
+        """Everything that always runs is ready, or will not be."""
+        return all(p.state in (State.READY, State.UNHEALTHY, State.FAILED) for p in self._table if not p.role.per_session)
 
     async def _receive(self) -> None:
         while True:
@@ -116,8 +119,12 @@ class Supervisor:
             process.pong_at = time.monotonic()
             if process.state is State.UNHEALTHY:
                 process.state, process.dumped = State.READY, False
-            if envelope.header.kind is not Kind.PONG:
+            if envelope.header.kind is Kind.BYE:
+                process.state = State.BACKOFF  # it is about to end of itself: what is asked now is for its successor
+            elif envelope.header.kind is not Kind.PONG:
                 await self._switchboard.route(identity, process.name, envelope)
+            elif process.state is State.READY and self._switchboard.has_held(process):
+                await self._switchboard.ready(process)  # it had lost its connection, no more
         elif self._table.clients.get(identity, (None,))[0] == pid:
             self._active = time.monotonic()
             if envelope.header.kind is Kind.BYE:
@@ -140,7 +147,8 @@ class Supervisor:
             for process in self._nursery.check_health(now):
                 await self._router.send(process.identity, Envelope(process.name, "supervisor", Header("", Kind.PING)))
             self._switchboard.expire()
-            self._sessions.warm_up()
+            if self._is_up():
+                self._sessions.warm_up()
             if self._clients or self._calls or self._sessions.live():
                 self._active = now
             elif now - self._active > 60 * float(load_settings().values["node.idleMinutes"]):
@@ -211,8 +219,9 @@ class Supervisor:
         process.ready.set()
         self.log.info("ready", actor=process.name, pid=process.pid, after_ms=round((time.monotonic() - process.started_at) * 1000))
         await self._switchboard.ready(process)
-        if process.role.name == "gateway":
+        if self._is_up():
             notify_service("READY=1")
+            self._sessions.warm_up()
 
     async def _readopt(self, process: Process) -> None:
         """A restarted process of a session learns whose it is before it is given anything else."""
@@ -249,6 +258,10 @@ class Supervisor:
     async def process_gave_up(self, process: Process) -> None:
         await self._switchboard.gave_up(process)
         await self._publish(ActorGone(name=process.name, session_id=process.session_id, how=process.last_error or "", gave_up=True))
+
+    async def process_sleeps(self, process: Process) -> None:
+        if self._switchboard.has_held(process):
+            self._nursery.start(process)
 
     def say_bye(self, process: Process, reason: str) -> None:
         bye = Envelope(process.name, "supervisor", Header("", Kind.BYE), pack({"reason": reason}))

@@ -64,6 +64,9 @@ class Switchboard:
         for listener in self._table.listeners(envelope.header.type):
             await self._router.send(listener, envelope)
 
+    def has_held(self, process: Process) -> bool:
+        return process.name in self._held
+
     async def ready(self, process: Process) -> None:
         """Delivers what was held for it."""
         for asker, envelope in self._held.pop(process.name, deque()):
@@ -150,8 +153,8 @@ class Switchboard:
             self._in_flight[head.id] = InFlight(asker, process.identity, envelope)
         elif sent is Sent.FULL:
             await self._error(asker, envelope, _full(process.name, 1000))
-        else:
-            await self._fail(asker, envelope, f"{process.name} has just died.", "Retry in a second: it is being restarted.")
+        else:  # it has just died, and its watcher will say so in a moment
+            await self._hold(asker, process, envelope)
 
     async def _reply(self, identity: str, envelope: Envelope) -> None:
         entry = self._in_flight.get(envelope.header.id)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from strobe.supervisor.private import open_private
 from strobe.supervisor.process import Process, State
 
 CLIENTS_MAX: Final = 256
@@ -65,7 +66,8 @@ class Table:
             for p in self._by_name.values()
         ]
         new = path.with_suffix(".new")
-        new.write_text(json.dumps(rows))
+        with open_private(new, append=False) as file:
+            file.write(json.dumps(rows).encode())
         new.replace(path)
 
     @staticmethod

@@ -10,6 +10,7 @@ from typing import Final
 @dataclass(frozen=True, slots=True)
 class Role:
     name: str
+    module: str = ""  # what `python -m` runs; empty: actors.<name>
     per_session: bool = False  # one per session, from the warm pair; the others run from node start to node end
     on_demand: bool = False  # after a death, restarted by the next ask to it
     keeps_children: bool = False  # its process group outlives it: keepers of targets are in it

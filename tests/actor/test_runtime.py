@@ -1,0 +1,235 @@
+"""Asks, errors, deadlines, deaths and notices through the real supervisor, with an actor that does as told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from strobe.client import Client
+from strobe.errors import Code, StrobeError
+from strobe.protocol.base import Ask
+from strobe.protocol.supervisor import SessionEnded
+from strobe.runtime.dispatch import RUNNING_MAX
+from strobe.runtime.envelope import Envelope, Header, Kind, monotonic_ms, pack
+from tests.harness.echo import Echo, Echoed, Look, Misbehave, Seen
+from tests.harness.echo_node import echo_node
+from tests.harness.node import actor, run, until
+
+
+async def fails(client: Client, message: Ask, **options: float) -> StrobeError:
+    with pytest.raises(StrobeError) as caught:
+        await client.ask("store", message, **options)
+    return caught.value
+
+
+async def look(client: Client) -> Seen:
+    seen: Seen = await client.ask("store", Look())
+    return seen
+
+
+def test_ask_is_answered_and_its_cause_is_in_the_log(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path) as client:
+            reply: Echoed = await client.ask("store", Echo(text="héllo"), deadline_s=7, cause="request-17")
+            assert (reply.text, reply.cause, reply.sender) == ("héllo", "request-17", client.name)
+            assert 6 < reply.deadline_s <= 7
+            lines = [json.loads(line) for line in (tmp_path / "logs" / "store.jsonl").read_text().splitlines()]
+            assert [line["cause"] for line in lines if line["event"] == "echo"] == ["request-17"]
+
+    run(check())
+
+
+def test_deadline_is_kept_at_both_ends(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path) as client:
+            began = time.monotonic()
+            error = await fails(client, Echo(text="slow", wait_s=30), deadline_s=0.2)
+            assert time.monotonic() - began < 5
+            assert error.code is Code.TIMEOUT
+            assert "store" in error.what and "store.echo" in error.what
+            await until(lambda: cancelled(client, 1))
+
+    async def cancelled(client: Client, count: int) -> bool:
+        return (await look(client)).cancelled == count
+
+    run(check())
+
+
+def test_error_of_a_handler_comes_back_whole(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path) as client:
+            pid = (await actor(client, "store")).pid
+            error = await fails(client, Misbehave(how="refuse"))
+            assert (error.code, error.what, error.next_step, error.value) == (Code.INVALID_PATTERN, "the pattern ( is bad.", "Close it.", "(")
+            assert (await actor(client, "store")).pid == pid
+
+    run(check())
+
+
+def test_bad_bodies_and_unknown_types_name_what_is_wrong(tmp_path: Path) -> None:
+    async def answer(client: Client, message_type: str, body: bytes) -> StrobeError:
+        """The error for an ask packed by hand."""
+        ask_id = os.urandom(4).hex()
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        client._asks._pending[ask_id] = (Look(), future)
+        client._bus.send(Envelope("store", client.name, Header(ask_id, Kind.ASK, message_type, "", monotonic_ms() + 5000), body))
+        with pytest.raises(StrobeError) as caught:
+            await asyncio.wait_for(future, 5)
+        return caught.value
+
+    async def check() -> None:
+        async with echo_node(tmp_path) as client:
+            for message_type, body, field in (
+                ("store.echo", pack({"text": 3}), "text"),
+                ("store.echo", pack({"text": "x", "wait_ss": 1}), "wait_ss"),
+                ("store.echo", pack({}), "text"),
+                ("store.echo", b"\xc1", "msgpack"),
+                ("store.nonsense", pack({}), "store.nonsense"),
+            ):
+                error = await answer(client, message_type, body)
+                assert error.code is Code.VALIDATION_ERROR
+                assert field in error.what
+            assert (await look(client)).running == 0
+
+    run(check())
+
+
+@pytest.mark.parametrize("ways", [("raise", "exit", "kill"), ("thread", "wrong_reply", "ask_up")])
+def test_actor_that_dies_of_an_ask_answers_it_and_is_restarted(tmp_path: Path, ways: tuple[str, ...]) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path) as client:
+            for how in ways:
+                first = await actor(client, "store")
+                began = time.monotonic()
+                error = await fails(client, Misbehave(how=how), deadline_s=20)
+                assert time.monotonic() - began < 5, "told at the deadline instead of at the death"
+                assert error.code is Code.ACTOR_UNAVAILABLE
+                assert "store" in error.what and "store.misbehave" in error.what
+                reply: Echoed = await client.ask("store", Echo(text="again"), deadline_s=20)
+                assert reply.pid != first.pid
+                assert (await actor(client, "store")).generation == first.generation + 1
+
+    run(check())
+
+
+def test_ask_that_kills_twice_is_not_tried_a_third_time(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path) as client:
+            for _ in range(2):
+                await fails(client, Misbehave(how="exit", salt="poison"))
+            generation = (await client.ask("store", Echo(text="up"))).pid
+            error = await fails(client, Misbehave(how="exit", salt="poison"))
+            assert "twice" in error.what
+            assert (await client.ask("store", Echo(text="still up"))).pid == generation
+
+    run(check())
+
+
+def test_killed_from_outside_with_asks_in_hand(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path) as client:
+            asks = [asyncio.create_task(fails(client, Echo(text=str(n), wait_s=30), deadline_s=30)) for n in range(10)]
+            await until(lambda: running(client, 10))
+            pid = (await actor(client, "store")).pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            began = time.monotonic()
+            errors = await asyncio.gather(*asks)
+            assert time.monotonic() - began < 5
+            assert {error.code for error in errors} == {Code.ACTOR_UNAVAILABLE}
+            assert all("SIGKILL" in error.what for error in errors)
+
+    async def running(client: Client, count: int) -> bool:
+        return (await look(client)).running == count
+
+    run(check())
+
+
+def test_handlers_run_64_at_a_time_and_the_rest_wait(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path) as client:
+            replies = await asyncio.gather(*(client.ask("store", Echo(text=str(n), wait_s=0.02), deadline_s=20) for n in range(300)))
+            assert [reply.text for reply in replies] == [str(n) for n in range(300)]
+            assert (await look(client)).most == RUNNING_MAX
+
+    run(check())
+
+
+def test_crash_loop_ends_in_a_clear_answer(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path, ready=False, ECHO_FAILS="1") as client:
+            error = await fails(client, Echo(text="x"), deadline_s=30)
+            assert error.code is Code.ACTOR_UNAVAILABLE
+            assert "exit status 3" in error.what and "no luck today" in error.what
+            row = await actor(client, "store")
+            assert (row.state, row.restarts) == ("failed", 6)
+            began = time.monotonic()
+            await fails(client, Echo(text="x"), deadline_s=30)
+            assert time.monotonic() - began < 1
+
+    run(check())
+
+
+def test_asks_only_go_down(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path) as client:
+            client._bus.send(Envelope("gateway", "gateway", Header("forged", Kind.ASK, "x", "", 0), pack({})))
+            error = await fails(client, Misbehave(how="ask_up"))
+            assert error.code is Code.ACTOR_UNAVAILABLE
+            log = (tmp_path / "logs" / "store.jsonl").read_text()
+            assert "AskOrderError" in log and "store may not ask gateway" in log
+
+    run(check())
+
+
+def test_notice_reaches_its_listeners(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path) as client:
+            await client.ask("store", Misbehave(how="notice", salt="session-x"))
+            await until(lambda: heard(client, "session-x"))
+
+    async def heard(client: Client, name: str) -> bool:
+        return name in (await look(client)).notices
+
+    run(check())
+    assert SessionEnded.TYPE
+
+
+def test_message_of_an_unknown_process_goes_nowhere(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path) as client, Client() as impostor:
+            impostor._bus._identity = "store~77"
+            await impostor._bus.reconnect()
+            impostor._bus.send(Envelope("store", "store", Header("x", Kind.NOTICE, SessionEnded.TYPE, ""), pack({"sessionId": "forged"})))
+            await until(lambda: logged(tmp_path, "store~77"))
+            assert (await look(client)).notices == []
+
+    async def logged(home: Path, text: str) -> bool:
+        return text in (home / "logs" / "supervisor.jsonl").read_text()
+
+    run(check())
+
+
+def test_stubborn_actor_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path, ECHO_STUBBORN="1"):
+            began = time.monotonic()
+        assert time.monotonic() - began < 10
+        assert "stopped in order" in (tmp_path / "logs" / "store.jsonl").read_text()
+
+    run(check())
+
+
+def test_files_of_the_node_are_private(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path):
+            for path in tmp_path.rglob("*"):
+                assert path.stat().st_mode & 0o077 == 0, path
+
+    run(check())
