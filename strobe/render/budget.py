@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 DEFAULT_TOKENS: Final = 4000
-SHORTEST_TOKENS: Final = 200  # below this no reply can say what it left out
-_PIECES: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]|[ \t]+|[^A-Za-z0-9\s]+|\s")
+SHORTEST_TOKENS: Final = 500  # below this no reply can say what it left out
+_PIECES: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]|[ \t]+|[^A-Za-z0-9\s\x80-\U0010ffff]+|\s")
 _LETTERS_PER_TOKEN: Final = 5
 _WORD_LETTERS_MAX: Final = 12  # longer runs are no words (encoded data): half a token a letter
 _DIGITS_PER_TOKEN: Final = 3

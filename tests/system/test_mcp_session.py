@@ -19,16 +19,31 @@ pytestmark = pytest.mark.anyio
 ENDS_S = 30.0
 
 
+@pytest.fixture(scope="module")
+async def shared_home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Path]:
+    """The home of one node for all tests of this file; at the end it is stopped, and must leave nothing."""
+    home = tmp_path_factory.mktemp("session") / "home"
+    async with strobe_mcp(home):
+        yield home
+
+
 @pytest.fixture(params=["auto", "legacy"])
-async def strobe(request: pytest.FixtureRequest, home: Path) -> AsyncIterator[Strobe]:
-    async with strobe_mcp(home, mode=request.param) as connected:
+async def strobe(request: pytest.FixtureRequest, shared_home: Path) -> AsyncIterator[Strobe]:
+    async with strobe_mcp(shared_home, mode=request.param, keep_node=True) as connected:
         yield connected
+        await end_all(connected)
 
 
 @pytest.fixture
-async def one(home: Path) -> AsyncIterator[Strobe]:
-    async with strobe_mcp(home) as connected:
+async def one(shared_home: Path) -> AsyncIterator[Strobe]:
+    async with strobe_mcp(shared_home, keep_node=True) as connected:
         yield connected
+        await end_all(connected)
+
+
+async def end_all(strobe: Strobe) -> None:
+    for item in (await strobe.call("debug_session", action="list"))["sessions"]:
+        await strobe.call("debug_session", action="stop", sessionId=item["sessionId"], kill=True)
 
 
 def ticks() -> Path:
@@ -179,10 +194,10 @@ async def test_retained_sessions_stay_until_deleted(one: Strobe) -> None:
     assert (await one.call("debug_list_sessions"))["sessions"] == []
 
 
-async def test_two_clients_share_the_node_and_not_their_sessions_names(home: Path) -> None:
+async def test_two_clients_share_the_node_and_not_their_sessions_names(shared_home: Path) -> None:
     """SESSION_EXISTS is a matter of one client; the other one sees all sessions."""
-    async with strobe_mcp(home, keep_node=True) as first:
-        async with strobe_mcp(home, keep_node=True) as second:
+    async with strobe_mcp(shared_home, keep_node=True) as first:
+        async with strobe_mcp(shared_home, keep_node=True) as second:
             mine = await first.launch(ticks(), "500", "20", root=TARGETS)
             with pytest.raises(ToolError) as again:
                 await first.launch(ticks(), "500", "20", root=TARGETS)
@@ -192,7 +207,7 @@ async def test_two_clients_share_the_node_and_not_their_sessions_names(home: Pat
             assert {item["sessionId"] for item in (await second.call("debug_session", action="list"))["sessions"]} == {mine, theirs}
         for session in (mine, theirs):
             await first.call("debug_session", action="stop", sessionId=session, kill=True)
-    async with strobe_mcp(home) as last:
+    async with strobe_mcp(shared_home, keep_node=True) as last:
         assert (await last.call("debug_session", action="list"))["sessions"] == []
 
 
@@ -201,7 +216,7 @@ async def test_pages_follow_each_other_without_gap_or_overlap(one: Strobe) -> No
     await one.until_ended(session, within_s=ENDS_S)
     everything = [event["id"] for event in await one.events(session)]
     assert len(everything) == len(set(everything)) > 240
-    for budget in (400, 1500, 4000):
+    for budget in (500, 1500, 4000):
         paged: list[str] = []
         cursor: dict[str, str] = {}
         while True:
@@ -255,7 +270,7 @@ async def test_events_are_visible_within_100_ms(one: Strobe) -> None:
 async def test_no_reply_is_larger_than_max_tokens(one: Strobe) -> None:
     session = await one.launch(program("output.c"), root=TARGETS)
     await one.until_ended(session, within_s=ENDS_S)
-    for budget in (200, 1000, 4000):
+    for budget in (500, 1000, 4000):
         result = await one.client.call_tool("debug_query", {"sessionId": session, "maxTokens": budget, "verbose": True})
         assert not result.is_error
         assert tokens(result) <= budget * 1.05

@@ -11,10 +11,12 @@ from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
 from strobe.model.query import Query
 from strobe.protocol import store
-from strobe.render.budget import reply_tokens
-from strobe.render.events import query_text
+from strobe.render.budget import compact_json, estimate_tokens, reply_tokens
+from strobe.render.events import event_lines, query_text
 
 _DESCRIPTION: Final = "Query a session's timeline (calls, output, crashes) by filters or sql. Page: cursor. Poll: afterEventId=lastEventId."
+_CURSOR_LIKE: Final = "eyJ0" * 32  # room for the cursor that a shorter page gets
+_EVENT_TOKENS_LEAST: Final = 40  # no event in both forms is smaller, so a page never needs more of them
 _NOT_FILTERS: Final = ("session_id", "sql", "max_tokens")
 
 
@@ -43,6 +45,8 @@ async def run(arguments: QueryArguments, call: Call) -> Result:
         return await _sql(arguments, call)
     _check_filters(arguments)
     query = Query.model_construct(**{name: getattr(arguments, name) for name in Query.model_fields})
+    if query.view == "events":
+        query = query.model_copy(update={"limit": max(1, min(query.limit, arguments.max_tokens // _EVENT_TOKENS_LEAST))})
     reply = await _ask(arguments, query, call)
     result = _result(reply)
     fitting = _fitting(result, arguments.max_tokens)
@@ -89,17 +93,15 @@ def _lean(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fitting(result: QueryResult, limit: int) -> int:
-    """How many of the page's first events stay within `limit` tokens (0: not even one)."""
-    wire = result.to_wire()
-    events = wire["events"]
-    if reply_tokens(wire, query_text(wire)) <= limit:
-        return len(events)
-    low, high = 0, len(events) - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        page = {**wire, "events": events[:middle], "cursor": wire.get("cursor") or "0" * 48}
-        low, high = (middle, high) if reply_tokens(page, query_text(page)) <= limit else (low, middle - 1)
-    return low
+    """How many of the page's first events stay within `limit` tokens (0: not even one). Each event is measured once."""
+    events = result.events or []
+    wire = {**result.to_wire(), "events": [], "cursor": result.cursor or _CURSOR_LIKE}
+    left = limit - reply_tokens(wire, query_text({**wire, "events": events[:1]}))
+    for number, (event, line) in enumerate(zip(events, event_lines(events), strict=True)):
+        left -= estimate_tokens(compact_json(event)) + estimate_tokens(line) + 2  # and what separates it from the next one
+        if left < 0:
+            return number
+    return len(events)
 
 
 def _without_texts(result: QueryResult, limit: int) -> QueryResult:
