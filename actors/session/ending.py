@@ -56,11 +56,14 @@ class Ending:
             await asyncio.sleep(WATCH_S)
         await self.finish()
 
-    async def finish(self) -> None:
+    async def _settle_crashes(self) -> None:
         await asyncio.to_thread(self.target.collector.settle_crashes)
         await asyncio.sleep(0)  # crash_seen's callbacks come before this
         if self._crashes:
             await asyncio.gather(*self._crashes)
+
+    async def finish(self) -> None:
+        await self._settle_crashes()
         await asyncio.to_thread(self.target.collector.finish)
         self._drained_all()
 
@@ -117,6 +120,7 @@ class Ending:
 
     async def _ended(self, wait_status: int, exited_ns: int) -> None:
         """`exited` is told once what the target recorded and printed by then is committed; its children may still print."""
+        await self._settle_crashes()
         try:
             await asyncio.to_thread(self.target.collector.flush, FLUSH_S)
         except StrobeError as error:  # a store that is away gets it later; the exit must be told all the same

@@ -185,6 +185,8 @@ class Collection:
 
     def _send_output(self, now_ns: int, urgent: bool, finishing: bool) -> None:
         self._size = self._keeper.page.output_bytes
+        if self._size == self._printed.spool.position and self._printed.idle:
+            return
         final = finishing and self._drained
         self._printed.marks_dropped(int(self._pool.header["dropped_by_kind"][Kind.OUTPUT_MARK]))
         while self._stream.window_free > 0:

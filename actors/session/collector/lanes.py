@@ -68,12 +68,16 @@ class Lanes:
         self._names: dict[int, str] = {}
         self._heads: NDArray[np.uint32] = pool.heads.copy()
         self._limit = self._sent.copy()
+        self._looked = False
         self.unfinished = 0  # entries that dead threads had begun and never published
         self.skipped: list[Advance] = []  # slots passed over without a slice: they ride on the next batch
 
     def look(self, now_ns: int) -> int:
         """Takes a new look at all chunks; answers how many slots wait."""
-        self._heads = heads = self._pool.heads.copy()
+        heads = self._pool.heads.copy()
+        if self._looked and heads.tobytes() == self._heads.tobytes():  # nothing has moved: the usual case of an idle target
+            return self._waiting()
+        self._heads, self._looked = heads, True
         used = heads[:, _STATE] != ChunkState.FREE
         fresh = used & (heads[:, _SERIAL] != self._serial)
         for index in np.flatnonzero(fresh).tolist():
@@ -87,6 +91,9 @@ class Lanes:
         done = (heads[:, _STATE] == ChunkState.CLOSED) & ((heads[:, _READ] >= self._final) | (heads[:, _WRITTEN] == 0))
         for index in np.flatnonzero(done).tolist():
             self._free(index)
+        return self._waiting()
+
+    def _waiting(self) -> int:
         return int((self._limit - self._sent).sum(dtype=np.int64))
 
     def take(self, slots_max: int, now_ns: int) -> Iterator[Slice]:

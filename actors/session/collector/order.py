@@ -79,6 +79,10 @@ class StreamOrder:
         return [self.told, self._last_ns, [list(mark) for mark in self._marks], runs, self._doubt, self._active_ns]
 
     @property
+    def idle(self) -> bool:
+        return not self._runs and not self._marks and not self._doubt
+
+    @property
     def pending_bytes(self) -> int:
         """Arrived and not handed out."""
         return sum(run.bytes for run in self._runs if not run.told)

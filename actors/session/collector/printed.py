@@ -65,6 +65,11 @@ class Printed:
         return bool(records)
 
     @property
+    def idle(self) -> bool:
+        """No bytes wait for a time, and no marks for bytes."""
+        return all(order.idle for order in self.orders.values())
+
+    @property
     def pending_bytes(self) -> int:
         return sum(order.pending_bytes for order in self.orders.values())
 

@@ -51,7 +51,7 @@ def call(world: StoppedWorld, memory: Memory, function: int) -> int:
 
 def find_syscall(memory: Memory) -> int:
     """Address of a `syscall` instruction in the vDSO. Raises CallFailed where there is none (vdso=0)."""
-    lines = Path(f"/proc/{memory.pid}/maps").read_text(errors="surrogateescape").splitlines()
+    lines = Path(memory.maps).read_text(errors="surrogateescape").splitlines()
     line = next((line for line in lines if line.endswith("[vdso]")), None)
     if line is not None:
         start, end = (int(bound, 16) for bound in line.split()[0].split("-"))

@@ -6,6 +6,7 @@ import errno
 import os
 from types import TracebackType
 
+from actors.session.ptrace.threads import is_dead, thread_ids
 from strobe.errors import Code, StrobeError
 
 
@@ -13,14 +14,15 @@ class Memory:
     """An open /proc/PID/mem. Writing needs ptrace rights over the process."""
 
     def __init__(self, pid: int) -> None:
-        self.pid = pid
+        alive = next((tid for tid in thread_ids(pid) if not is_dead(pid, tid)), pid)  # a main thread that has ended shows no memory
         try:
-            self._file = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+            self._file = os.open(f"/proc/{pid}/task/{alive}/mem", os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             raise StrobeError(Code.PROCESS_EXITED, f"Process {pid} has ended.", "Launch it again.", value=pid) from None
         except PermissionError:
             what = f"The memory of process {pid} may not be written."
             raise StrobeError(Code.FRIDA_ATTACH_FAILED, what, "Run Strobe as the process's own user; in a container, allow SYS_PTRACE.", value=pid) from None
+        self.maps = f"/proc/{pid}/task/{alive}/maps"
 
     def __enter__(self) -> Memory:
         return self

@@ -47,17 +47,17 @@ class Outcome:
 
 def install(pid: int, writes: Sequence[Write], patches: Sequence[Patch]) -> Outcome:
     """`writes` into fresh memory, then all `patches` at once. Errors: PROCESS_EXITED, TIMEOUT (a thread cannot be stopped), FRIDA_ATTACH_FAILED (no ptrace)."""
-    return _operate(pid, writes, patches, [Change(one.address, one.original, one.data) for one in patches], None)
+    return _operate(pid, writes, patches, None, into_thunks=True)
 
 
 def restore(pid: int, patches: Sequence[Patch]) -> Outcome:
     """The original bytes, all at once. Thunks stay: a thread in one runs on into the function. Errors as `install`."""
-    return _operate(pid, (), patches, [Change(one.address, one.data, one.original) for one in patches], None)
+    return _operate(pid, (), patches, None, into_thunks=False)
 
 
 def take_over(pid: int, writes: Sequence[Write], patches: Sequence[Patch], arm_address: int | None) -> Outcome:
     """`install`, in the same stop the call that arms the crash handlers (None: there are none), and SIGCONT if it is stopped by SIGSTOP."""
-    return _operate(pid, writes, patches, [Change(one.address, one.original, one.data) for one in patches], arm_address, run=True)
+    return _operate(pid, writes, patches, arm_address, into_thunks=True, run=True)
 
 
 def resume(pid: int) -> None:
@@ -69,8 +69,12 @@ def resume(pid: int) -> None:
             raise StrobeError(Code.PROCESS_EXITED, f"Process {pid} has ended.", "Launch it again.", value=pid) from None
 
 
-def _operate(pid: int, writes: Sequence[Write], patches: Sequence[Patch], changes: list[Change], arm_address: int | None, *, run: bool = False) -> Outcome:
-    work = _Work(pid, {patch.address: patch for patch in patches}, Changes(changes), arm_address, run)
+def _operate(
+    pid: int, writes: Sequence[Write], patches: Sequence[Patch], arm_address: int | None, *, into_thunks: bool, run: bool = False
+) -> Outcome:
+    pairs = ((one.address, one.original, one.data) if into_thunks else (one.address, one.data, one.original) for one in patches)
+    changes = Changes([Change(*pair) for pair in pairs])
+    work = _Work(pid, {patch.address: patch for patch in patches}, changes, arm_address, into_thunks, run)
     with Memory(pid) as memory:
         for write in writes:
             memory.write(write.address, write.data)
@@ -102,14 +106,16 @@ class _Work:
     patches: dict[int, Patch]
     changes: Changes
     arm_address: int | None
+    into_thunks: bool  # jumps are written, not taken away: nobody may be between the bytes they replace
     run: bool
     outcome: Outcome = field(default_factory=Outcome)
 
     def once(self, memory: Memory) -> None:
         world = StoppedWorld(self.pid)
         with world:
-            self._move_out(world)
-            self._check_stacks(world, memory)
+            if self.into_thunks:
+                self._check_stacks(world, memory)
+                self._move_out(world)
             self.outcome.skipped = [self.patches[change.address] for change in self.changes.apply(memory)]
             if self.arm_address:
                 self._arm(world, memory)
