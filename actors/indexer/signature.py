@@ -15,6 +15,8 @@ from actors.indexer.dwarf.unit import Entry, Unit
 _C: Final = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E})  # DW_LANG_C89, C, C99, C11, C17, C23
 _CPP: Final = frozenset({0x04, 0x1A, 0x21, 0x2A, 0x2B, 0x3A, 0x3B})  # C++, 11, 14, 17, 20, 23
 _RUST: Final = 0x1C
+# What a function's entry lists after its parameters
+_BODY: Final = frozenset({dw.LEXICAL_BLOCK, dw.INLINED_SUBROUTINE, dw.VARIABLE, dw.LABEL, dw.CALL_SITE, dw.GNU_CALL_SITE})
 _PARAMETERS_MAX: Final = 256
 _IN_CHARGE: Final = "__in_chrg"  # GCC: which of a constructor's variants is meant; each variant is a function of its own, without it
 _CALL_FRAME_CFA: Final = b"\x9c"
@@ -97,6 +99,8 @@ def _listed(function: Entry) -> list[Entry]:
             found.append(child)
         elif child.tag == dw.GNU_FORMAL_PARAMETER_PACK:
             found += [part for part in child.children() if part.tag == dw.FORMAL_PARAMETER]
+        elif child.tag in _BODY:
+            break
         if len(found) >= _PARAMETERS_MAX:
             break
     return found

@@ -14,6 +14,9 @@ ANONYMOUS: Final = "(anonymous namespace)"
 _OPERATOR: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|->\*|<<=|>>=|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%^&|]=|[-+*/%^&|~!=<>,]|(?=[ \"]))")
 _ABI_TAG: Final = re.compile(r"\[abi:[^\]]*\]")
 _SCOPE_GOES_ON: Final = re.compile(r"(?: const| volatile| &&?| noexcept| \[clone [^\]]*\])*::")
+_PAIRS: Final = {"<": ">", "(": ")", "{": "}", "[": "]"}
+_BRACKET: Final = re.compile(r"[<>(){}\[\]]|\boperator\b")
+_PLAIN: Final = re.compile(r"[\w:~.$]+")
 _WORD: Final = re.compile(r"\w")
 _NESTED_CLONE: Final = re.compile(r"\.\d+$")
 _LEGACY_CLOSURE: Final = "{{closure}}"
@@ -128,7 +131,14 @@ def _piece(text: str, at: int) -> tuple[str, int, str]:
         return "", len(text), "text"
     if character == " ":
         return " ", at + 1, "space"
-    return character, at + 1, "text"
+    plain = _PLAIN.match(text, at)
+    if plain is None:
+        return character, at + 1, "text"
+    word = plain.group().find("operator")
+    while word > 0 and text[at + word - 1] != ":":
+        word = plain.group().find("operator", word + 1)
+    end = at + word if word > 0 else plain.end()
+    return text[at:end], end, "text"
 
 
 def _operator(text: str, at: int, end: int) -> tuple[str, int, str]:
@@ -157,26 +167,25 @@ def _after_parameters(text: str, at: int) -> int | None:
 
 def closing(text: str, at: int) -> int:
     """Index after the bracket that closes the one at `at`. `->` and operators inside do not count; unclosed runs to the end."""
-    pairs = {"<": ">", "(": ")", "{": "}", "[": "]"}
-    stack = [pairs[text[at]]]
+    stack = [_PAIRS[text[at]]]
     at += 1
-    while at < len(text) and stack:
-        character = text[at]
-        if character == "o" and not _WORD.match(text[at - 1]):
-            operator = _OPERATOR.match(text, at)
-            if operator:
-                at = operator.end()
-                continue
-        if character in pairs:
-            stack.append(pairs[character])
-        elif character in ")}]":
-            while stack and stack[-1] == ">" and character != ">" and character in stack:
+    while stack:
+        found = _BRACKET.search(text, at)
+        if found is None:
+            return len(text)
+        at = found.end()
+        character = found.group()
+        if character == "operator":
+            operator = _OPERATOR.match(text, found.start())
+            at = operator.end() if operator else at
+        elif character in _PAIRS:
+            stack.append(_PAIRS[character])
+        elif character == ">":
+            if stack[-1] == ">" and text[at - 2] not in "-=":
                 stack.pop()
-            if stack and stack[-1] == character:
-                stack.pop()
-        elif character == ">" and stack[-1] == ">" and text[at - 1] not in "-=":
-            stack.pop()
-        at += 1
+        elif character in stack:
+            while stack.pop() != character:  # a `<` that was an operator
+                pass
     return at
 
 

@@ -28,18 +28,17 @@ def _function() -> Callable[[bytes], bytes | None] | None:
 def _bind(library: ctypes.CDLL) -> Callable[[bytes], bytes | None]:
     demangler = library.__cxa_demangle
     demangler.restype = ctypes.c_void_p
-    demangler.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    demangler.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_int)]
     libc = ctypes.CDLL(None)
     libc.malloc.restype = ctypes.c_void_p
     libc.malloc.argtypes = [ctypes.c_size_t]
     room = ctypes.c_size_t(4096)
     status = ctypes.c_int()
-    room_at, status_at = ctypes.addressof(room), ctypes.addressof(status)
     buffer = libc.malloc(room.value)  # grown by the callee as needed, kept for life
 
     def run(name: bytes) -> bytes | None:
         nonlocal buffer
-        text = demangler(name, buffer, room_at, status_at)
+        text = demangler(name, buffer, room, status)
         if not text:
             return None
         buffer = text

@@ -15,18 +15,23 @@ class DwarfError(Exception):
     """Debug info is malformed, or of a kind this reader does not know. Says where, in words."""
 
 
+Step = tuple[int, int]
+# Kinds of steps over an entry's attributes; the number with each is a count of bytes
+FIXED, ULEB, ULEB_BLOCK, BLOCK, STRING, SIBLING, INDIRECT = range(7)
+
+
 @dataclass(frozen=True, slots=True)
 class Abbreviation:
-    """`fixed`: bytes of all attributes, or -1. `sibling`: offset of DW_AT_sibling within them, where only fixed ones precede it; or -1."""
+    """`fixed`: bytes of all attributes, or -1. `steps`: how to step over them, adjacent fixed ones merged, the sibling on its own."""
 
     code: int
     tag: int
     children: bool
     attributes: tuple[tuple[int, int, int], ...]  # (attribute, form, implicit constant)
     fixed: int
-    sibling: int
-    sibling_bytes: int
+    steps: tuple[Step, ...]
     has_address: bool  # DW_AT_low_pc or DW_AT_ranges
+    has_sibling: bool
 
 
 def read_table(data: bytes, offset: int, offset_bytes: int, wanted: int = 0) -> dict[int, Abbreviation]:
@@ -63,11 +68,57 @@ def _read_one(data: bytes, at: int, code: int, offset_bytes: int) -> tuple[Abbre
 
 
 def _shape(code: int, tag: int, children: bool, attributes: tuple[tuple[int, int, int], ...], offset_bytes: int) -> Abbreviation:
-    fixed, sibling, sibling_bytes = 0, -1, 0
+    steps: list[Step] = []
     for attribute, form, _ in attributes:
-        size = offset_bytes if form in dw.SECTION_OFFSETS else dw.FIXED.get(form, -1)
-        if attribute == dw.SIBLING and fixed >= 0 and form in (0x11, 0x12, 0x13, 0x14):
-            sibling, sibling_bytes = fixed, size
-        fixed = -1 if size < 0 or fixed < 0 else fixed + size
+        kind, size = _step(attribute, form, offset_bytes)
+        if kind == FIXED and steps and steps[-1][0] == FIXED:
+            size += steps.pop()[1]
+        steps.append((kind, size))
+    fixed = sum(size for _, size in steps) if all(kind in (FIXED, SIBLING) for kind, _ in steps) else -1
     has_address = any(attribute in (dw.LOW_PC, dw.RANGES) for attribute, _, _ in attributes)
-    return Abbreviation(code, tag, children, attributes, fixed, sibling, sibling_bytes, has_address)
+    return Abbreviation(code, tag, children, attributes, fixed, tuple(steps), has_address, any(kind == SIBLING for kind, _ in steps))
+
+
+def _step(attribute: int, form: int, offset_bytes: int) -> Step:
+    size = offset_bytes if form in dw.SECTION_OFFSETS else dw.FIXED.get(form)
+    if size is not None:
+        return (SIBLING if attribute == dw.SIBLING and form in (0x11, 0x12, 0x13, 0x14) else FIXED), size
+    if form in dw.ULEBS or form == 0x0D:
+        return ULEB, 0
+    if form in (0x09, dw.F_EXPRLOC):
+        return ULEB_BLOCK, 0
+    if form in dw.BLOCKS:
+        return BLOCK, dw.BLOCKS[form]
+    if form == dw.F_STRING:
+        return STRING, 0
+    if form == dw.F_INDIRECT:
+        return INDIRECT, 0
+    raise ValueError(f"form {form:#x}")
+
+
+def step_over(data: bytes, at: int, abbreviation: Abbreviation) -> tuple[int, int]:
+    """(position after the attributes that begin at `at`, DW_AT_sibling's value or 0). Raises IndexError and ValueError."""
+    sibling = 0
+    for kind, size in abbreviation.steps:
+        if kind == FIXED:
+            at += size
+        elif kind == ULEB_BLOCK:
+            length = data[at]
+            at += 1
+            if length & 0x80:
+                length, at = unsigned(data, at - 1)
+            at += length
+        elif kind == ULEB:
+            while data[at] & 0x80:
+                at += 1
+            at += 1
+        elif kind == SIBLING:
+            sibling = int.from_bytes(data[at : at + size], "little")
+            at += size
+        elif kind == STRING:
+            at = data.index(0, at) + 1
+        elif kind == BLOCK:
+            at += size + int.from_bytes(data[at : at + size], "little")
+        else:
+            raise ValueError("indirect form")
+    return at, sibling

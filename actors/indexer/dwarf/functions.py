@@ -47,34 +47,31 @@ def functions_of(unit: Unit, *, complete: bool) -> dict[int, list[int]]:
 
 def _search(unit: Unit, complete: bool) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
-    table, data, at, end, base = unit.table, unit.data, unit.first, unit.end, unit.offset
-    fixed = {code: shape.fixed for code, shape in table.items() if code < 128 and shape.fixed >= 0 and not _interesting(shape, complete)}
-    while at < end:
-        code = data[at]
-        size = fixed.get(code, -1)
-        if size >= 0:
-            at += 1 + size
-            continue
-        if code == 0:
-            at += 1
-            continue
-        start = at
-        at, shape = unit.skip(at)
-        if shape is None:
-            continue
-        if shape.tag == dw.SUBPROGRAM and shape.has_address:
-            _note(unit, start, found)
-        if not complete and shape.sibling >= 0 and shape.children and shape.tag in _LEAVES:
-            head = start + (1 if code < 128 else _uleb_bytes(data, start))
-            where = head + shape.sibling
-            target = base + int.from_bytes(data[where : where + shape.sibling_bytes], "little")
-            if at < target <= end:
-                at = target
+    data, at, end = unit.data, unit.first, unit.end
+    # bytes to step over after a one-byte code, for shapes that need no look
+    fixed = {code: 1 + shape.fixed for code, shape in unit.table.items() if code < 128 and shape.fixed >= 0 and not _interesting(shape, complete)}
+    fixed[0] = 1  # the null entry
+    try:
+        while at < end:
+            size = fixed.get(data[at])
+            if size is not None:
+                at += size
+                continue
+            start = at
+            at, sibling, shape = unit.skip(at)
+            if shape is None:
+                continue
+            if shape.tag == dw.SUBPROGRAM and shape.has_address:
+                _note(unit, start, found)
+            if sibling and not complete and shape.tag in _LEAVES:
+                at = sibling
+    except IndexError as error:
+        raise DwarfError(f"unit at {unit.offset:#x} is cut short") from error
     return found
 
 
 def _interesting(shape: Abbreviation, complete: bool) -> bool:
-    return (shape.tag == dw.SUBPROGRAM and shape.has_address) or (not complete and shape.sibling >= 0 and shape.children and shape.tag in _LEAVES)
+    return (shape.tag == dw.SUBPROGRAM and shape.has_address) or (not complete and shape.has_sibling and shape.tag in _LEAVES)
 
 
 def _note(unit: Unit, at: int, found: dict[int, list[int]]) -> None:
@@ -82,14 +79,6 @@ def _note(unit: Unit, at: int, found: dict[int, list[int]]) -> None:
     point = entry_point(entry) if entry is not None else None
     if point is not None:
         found.setdefault(point, []).append(at)
-
-
-def _uleb_bytes(data: bytes, at: int) -> int:
-    count = 1
-    while data[at] & 0x80:
-        at += 1
-        count += 1
-    return count
 
 
 def origins(entry: Entry) -> list[Entry]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from actors.indexer.dwarf import constants as dw
-from actors.indexer.dwarf.abbreviations import Abbreviation, DwarfError, read_table
+from actors.indexer.dwarf.abbreviations import Abbreviation, DwarfError, read_table, step_over
 from actors.indexer.leb import signed, unsigned
 
 if TYPE_CHECKING:
@@ -180,24 +180,25 @@ class Unit:
             return self.offset + sibling
         at, depth = entry.end, 1
         while depth:
-            at, abbreviation = self.skip(at)
-            depth += -1 if abbreviation is None else abbreviation.children
+            at, sibling, abbreviation = self.skip(at)
+            if sibling:
+                at = sibling
+            else:
+                depth += -1 if abbreviation is None else abbreviation.children
         return at
 
-    def skip(self, at: int) -> tuple[int, Abbreviation | None]:
-        """(position after the entry's attributes, its shape or None for a null entry)."""
+    def skip(self, at: int) -> tuple[int, int, Abbreviation | None]:
+        """(position after the entry's attributes, position of its next sibling or 0, its shape or None for a null entry)."""
         start = at
         try:
             code, at = unsigned(self.data, at)
             if code == 0:
-                return at, None
+                return at, 0, None
             abbreviation = self.table[code]
-            if abbreviation.fixed >= 0:
-                return at + abbreviation.fixed, abbreviation
-            for _, form, implicit in abbreviation.attributes:
-                _, at = self.value(form, at, implicit)
-        except (IndexError, KeyError, ValueError, struct.error) as error:
+            at, sibling = step_over(self.data, at, abbreviation)
+        except (IndexError, KeyError, ValueError) as error:
             raise DwarfError(f"entry at {start:#x} is malformed") from error
         if at > self.end:
             raise DwarfError(f"entry at {start:#x} runs out of its unit")
-        return at, abbreviation
+        sibling += self.offset
+        return at, sibling if at < sibling <= self.end else 0, abbreviation
