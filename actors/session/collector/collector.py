@@ -24,7 +24,9 @@ HELLO_MS: Final = 100
 BUSY_MS: Final = 1
 ACTIVE_MS: Final = 3
 IDLE_MS: Final = 10
+ASLEEP_MS: Final = 20
 ACTIVE_S: Final = 0.25  # so long after the last activity the pauses stay short
+IDLE_S: Final = 2.0
 FINISH_S: Final = 60.0
 JOIN_S: Final = 10.0
 
@@ -165,12 +167,12 @@ class Collector:
             stream.close()
 
     def _collect(self, stream: BatchStream, collection: Collection, wishes: list[Wish]) -> None:
-        active_until = 0.0
+        active_at = time.monotonic()
         while not self._stop.is_set() and not collection.ended:
             while self._asked:
                 wishes.append(self._asked.popleft())
             busy = collection.step(self._submissions, wishes)
             now = time.monotonic()
-            if busy:
-                active_until = now + ACTIVE_S
-            stream.poll(BUSY_MS if busy else ACTIVE_MS if now < active_until else IDLE_MS)
+            active_at = now if busy else active_at
+            quiet_s = now - active_at
+            stream.poll(BUSY_MS if busy else ACTIVE_MS if quiet_s < ACTIVE_S else IDLE_MS if quiet_s < IDLE_S else ASLEEP_MS)
