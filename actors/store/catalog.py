@@ -132,6 +132,9 @@ class Catalog:
     def reader(self) -> duckdb.DuckDBPyConnection:
         return reader(self._connection)
 
+    def give_back(self, connection: duckdb.DuckDBPyConnection) -> None:
+        connection.close()
+
     def _select(self, sql: str, values: list[Any]) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._connection.execute(sql, values).fetchall()

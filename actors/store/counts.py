@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Key = tuple[str, int, int]  # (branch, hook or stream, thread)
+Key = tuple[str, int, int]  # (branch, hook or stream, thread); points: (`point:` and type, 0, 0)
 _DENSE_MAX = 1 << 20
 
 
@@ -43,6 +43,15 @@ class Counts:
         """The sum over the keys that `wanted` accepts, and the snapshot it belongs to."""
         with self._lock:
             return sum(number for key, number in self._counts.items() if wanted(key)), self._snapshot
+
+    def branches(self) -> set[str]:
+        """Those that hold anything; `point` for all sorts of points."""
+        with self._lock:
+            return {key[0].partition(":")[0] for key, number in self._counts.items() if number}
+
+    def holds(self, name: str) -> bool:
+        with self._lock:
+            return any(number for key, number in self._counts.items() if key[0] == name)
 
     def trace_events(self) -> int:
         return self.total(lambda key: key[0] in ("enter", "exit", "late"))[0]

@@ -26,25 +26,28 @@ class SourceMap:
         if source not in self.sources:
             self.sources.append(source)
         if hook >= self.index.size:
-            grown = np.zeros(min(HOOK_CAPACITY, max(hook + 1, 2 * self.index.size)), dtype=np.uint16)
-            grown[: self.index.size] = self.index
-            self.index = grown
+            self._grown(hook)
         self.index[hook] = self.sources.index(source)
 
-    def of(self, hooks: NDArray[np.int64]) -> list[tuple[Source, NDArray[np.int64] | None]]:
-        """Groups of rows that share a source: (source, rows); rows None means all of them. Rows with nothing captured are in none."""
+    def of(self, hooks: NDArray[np.int32], present: NDArray[np.int64]) -> list[tuple[Source, NDArray[np.int64] | None]]:
+        """Groups of rows that share a source: (source, rows); rows None means all of them. Rows with nothing captured are in none.
+
+        `present` are the ids that occur in `hooks` (it may hold others); all are known.
+        """
         if len(self.sources) == 1 or not hooks.size:
             return []
-        numbers = np.zeros(hooks.size, dtype=np.uint16)
-        inside = hooks < self.index.size
-        if inside.all():
-            numbers = self.index[hooks]
-        else:
-            numbers[inside] = self.index[hooks[inside]]
-        present = np.flatnonzero(np.bincount(numbers, minlength=1))
-        if present.size == 1:
-            return [(self.sources[int(present[0])], None)] if present[0] else []
-        return [(self.sources[number], np.flatnonzero(numbers == number)) for number in present.tolist() if number]
+        index = self.index if present.size == 0 or int(present[-1]) < self.index.size else self._grown(int(present[-1]))
+        numbers = np.unique(index[present])
+        if numbers.size == 1:
+            return [(self.sources[int(numbers[0])], None)] if numbers[0] else []
+        each = index.take(hooks)
+        return [(self.sources[number], np.flatnonzero(each == number)) for number in numbers.tolist() if number]
+
+    def _grown(self, hook: int) -> NDArray[np.uint16]:
+        grown = np.zeros(max(hook + 1, 2 * self.index.size), dtype=np.uint16)
+        grown[: self.index.size] = self.index
+        self.index = grown
+        return grown
 
 
 class HookTable:

@@ -23,6 +23,8 @@ class Readable(Protocol):
 
     def reader(self) -> duckdb.DuckDBPyConnection: ...
 
+    def give_back(self, connection: duckdb.DuckDBPyConnection) -> None: ...
+
 
 _R = TypeVar("_R", bound=Readable)
 WAITING_MAX: Final = 64
@@ -70,12 +72,17 @@ class Queries:
         connection = source.reader()
         with self._lock:
             self._running.add(connection)
+        sound = False
         try:
             yield connection
+            sound = True
         finally:
             with self._lock:
                 self._running.discard(connection)
-            connection.close()
+            if sound:
+                source.give_back(connection)
+            else:
+                connection.close()
 
     def interrupt_all(self) -> None:
         """Ingestion found no memory: readers give way."""
@@ -108,3 +115,4 @@ def _deadline(connection: duckdb.DuckDBPyConnection, until: float) -> Iterator[t
         yield late
     finally:
         timer.cancel()
+        timer.join()  # an interrupt that is on its way must not meet the connection's next query

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from strobe.lanes.layout import SLOT_BYTES
 from strobe.model.probe import Plan, Value
 
 Ints = NDArray[np.int64]
@@ -75,11 +76,12 @@ class Source:
         return cls(shape, value.source == "word", value.offset)
 
     @property
-    def bytes_needed(self) -> int:
-        """How far into the payload it reaches."""
+    def slots_needed(self) -> int:
+        """How many slots of payload it reaches into."""
         if self.in_word or self.shape is Shape.NONE:
             return 0
-        return self.offset + (8 if self.shape is Shape.TEXT else np.dtype(DTYPES[self.shape]).itemsize)
+        size = 8 if self.shape is Shape.TEXT else np.dtype(DTYPES[self.shape]).itemsize
+        return -(-(self.offset + size) // SLOT_BYTES)
 
 
 NOTHING: Final = Source(Shape.NONE, False, 0)

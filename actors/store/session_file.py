@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
@@ -19,6 +19,7 @@ from strobe.model.probe import Hook
 from strobe.model.session import SessionRecord
 
 Rows = list[dict[str, Any]]
+READERS_KEPT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class SessionFile:
         self.path = path
         self._connection = open_instance(path)
         self._lock = threading.Lock()
+        self._free_readers: list[duckdb.DuckDBPyConnection] = []
         self.counts = Counts()
         self._value_columns = 0
         try:
@@ -94,6 +96,8 @@ class SessionFile:
         self._value_columns = sum(f"a{k}" in columns for k in range(VALUE_COLUMNS))
         if not run("SELECT count(*) FROM duckdb_views() WHERE view_name = 'calls'").fetchall()[0][0]:
             self._make_views()
+        self.losses: dict[str, int] = dict(run("SELECT cause, sum(lost)::BIGINT FROM losses GROUP BY cause").fetchall())
+        self.point_pids: set[int] = {row[0] for row in run("SELECT DISTINCT pid FROM points WHERE pid IS NOT NULL").fetchall()}
         self.counts.publish(self._count_all(), self._snapshot())
 
     def _count_all(self) -> list[tuple[Key, int]]:
@@ -101,7 +105,7 @@ class SessionFile:
             SELECT 'enter', hook, thread, count(*) FROM raw_calls GROUP BY ALL UNION ALL
             SELECT 'exit', hook, thread, count(exit_n) FROM raw_calls GROUP BY ALL UNION ALL
             SELECT 'late', hook, thread, count(*) FROM raw_exits GROUP BY ALL UNION ALL
-            SELECT 'output', stream, 0, count(*) FROM output GROUP BY ALL UNION ALL
+            SELECT 'output', stream, coalesce(thread, 0), count(*) FROM output GROUP BY ALL UNION ALL
             SELECT 'point:' || type, 0, 0, count(*) FROM points GROUP BY ALL"""
         return [((branch, first, second), number) for branch, first, second, number in self._connection.execute(grouped).fetchall() if number]
 
@@ -113,7 +117,18 @@ class SessionFile:
         return self._value_columns
 
     def reader(self) -> duckdb.DuckDBPyConnection:
-        return reader(self._connection)
+        """One that is free, or a new one. To be given back, or closed."""
+        try:
+            return self._free_readers.pop()
+        except IndexError:
+            return reader(self._connection)
+
+    def give_back(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Only one that is in no transaction and was not interrupted."""
+        if len(self._free_readers) < READERS_KEPT:
+            self._free_readers.append(connection)
+        else:
+            connection.close()
 
     def need_values(self, count: int) -> None:
         """Sees to it that `raw_calls` has a column for each of the first `count` arguments. A transaction of its own."""
@@ -144,6 +159,9 @@ class SessionFile:
                 self.open_calls = changes.open_calls
             if changes.record is not None:
                 self.record = changes.record
+            for row in changes.rows.get("losses", []):
+                self.losses[row["cause"]] = self.losses.get(row["cause"], 0) + row["lost"]
+            self.point_pids |= {row["pid"] for row in changes.rows.get("points", []) if row["pid"] is not None}
             self.counts.publish(_added(changes), self._snapshot())
 
     def _store(self, changes: Changes) -> None:
@@ -200,6 +218,6 @@ def _added(changes: Changes) -> list[tuple[Key, int]]:
             added += count_pairs("exit", *((hooks, threads) if closed is None else (hooks[closed], threads[closed])))
     if exits:
         added += count_pairs("late", exits["hook"].values, exits["thread"].values)
-    added += [(("output", row["stream"], 0), 1) for row in changes.rows.get("output", [])]
+    added += [(("output", row["stream"], row["thread"] or 0), 1) for row in changes.rows.get("output", [])]
     added += [((f"point:{row['type']}", 0, 0), 1) for row in changes.rows.get("points", [])]
     return added

@@ -24,21 +24,21 @@ class StringTable:
         self._known: dict[tuple[bytes, bool], int] = {}
         self.fresh: list[tuple[int, str, bool]] = []
 
-    def ids(self, slots: NDArray[np.uint8], heads: Ints, descriptors: NDArray[np.uint64], rooms: Ints) -> Ints:
-        """The id for each descriptor (layout.STRING) of the entries at `heads`, whose payloads have `rooms` bytes.
+    def ids(self, slots: NDArray[np.uint8], payload: Ints, descriptors: NDArray[np.uint64], rooms: Ints) -> Ints:
+        """The id for each descriptor (layout.STRING) of entries whose payloads begin at the slots `payload` and have `rooms` bytes.
 
         A descriptor that points outside its payload (the target's own writes can spoil it) counts as unreadable.
         """
         offsets = (descriptors & np.uint64(0xFFFF)).astype(np.int64)
         lengths = (descriptors >> np.uint64(16) & np.uint64(0xFFFF)).astype(np.int64)
         states = (descriptors >> np.uint64(32) & np.uint64(0xFF)).astype(np.int64)
-        found = np.full(heads.size, UNREADABLE_ID, dtype=np.int64)
+        found = np.full(payload.size, UNREADABLE_ID, dtype=np.int64)
         found[states == StringState.NULL] = NULL_ID
         inside = offsets + lengths <= rooms
         for state in (StringState.OK, StringState.TRUNCATED):
             rows = np.flatnonzero((states == state) & inside)
             if rows.size:
-                starts = (heads[rows] + 1) * SLOT_BYTES + offsets[rows]
+                starts = payload[rows] * SLOT_BYTES + offsets[rows]
                 found[rows] = self._encode(slots, starts, lengths[rows], state == StringState.TRUNCATED)
         return found
 

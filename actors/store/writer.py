@@ -15,7 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.store.decoder import Decoded, Decoder, Records
+from actors.store.decoder import Decoded, Decoder
+from actors.store.entries import Records
 from actors.store.hook_table import HookTable
 from actors.store.open_calls import OpenCalls
 from actors.store.session_file import Changes, Position, Rows, SessionFile, Thread
@@ -108,7 +109,7 @@ class SessionWriter:
         at = self.position
         decoded = self._decoder.decode(self._records, at.next_n) if self._records else Decoded()
         next_n = at.next_n + decoded.used
-        newest = max(at.newest, decoded.newest or 0)
+        newest = max(at.newest, decoded.newest)
         for row in sorted([*self._rows["output"], *self._rows["points"]], key=lambda row: int(row["ts"])):
             row["n"] = next_n
             row["parent"], thread = self._decoder.call_of(row.pop("span"))
@@ -174,7 +175,7 @@ class SessionWriter:
             row = {
                 "n": 0, "ts": int(segment["tsNs"]) - self._started_ns, "stream": _stream(segment["stream"]), "start": int(segment["offset"]),
                 "text": text, "bytes": None if text.encode() == part else part, "approximate": bool(segment.get("approximate")),
-                "parent": None, "thread": None, "span": segment.get("span"),
+                "parent": None, "thread": None, "span": int(segment.get("span") or 0),
             }  # fmt: skip
             self._rows["output"].append(row)
             self.pending_rows += 1
@@ -203,7 +204,7 @@ class SessionWriter:
         self._rows["points"].append({
             "n": 0, "ts": int(event["tsNs"]) - self._started_ns, "type": str(event["type"]), "pid": event.get("pid"), "tid": event.get("tid"),
             "thread_name": data.get("threadName"), "function": shown.get("function"), "file": shown.get("file"), "line": shown.get("line"),
-            "text": event.get("text"), "data": json.dumps(data), "parent": None, "span": data.get("span"),
+            "text": event.get("text"), "data": json.dumps(data), "parent": None, "span": int(data.get("span") or 0),
         })  # fmt: skip
         self.pending_rows += 1
 

@@ -48,7 +48,9 @@ def test_rows_are_bounded_and_said_to_be(reader: duckdb.DuckDBPyConnection) -> N
 
 
 def test_values_that_json_has_no_name_for(reader: duckdb.DuckDBPyConnection) -> None:
-    row = run_sql(reader, "SELECT 170141183460469231731687303715884105727, 'nan'::DOUBLE, 1.5, [1, 2], {'a': 1}, 'ab'::BLOB, DATE '2026-01-02', NULL", 1).rows[0]
+    row = run_sql(reader, "SELECT 170141183460469231731687303715884105727, 'nan'::DOUBLE, 1.5, [1, 2], {'a': 1}, 'ab'::BLOB, DATE '2026-01-02', NULL", 1).rows[
+        0
+    ]
     assert row == ["170141183460469231731687303715884105727", "nan", 1.5, [1, 2], {"a": 1}, "YWI=", "2026-01-02", None]
 
 
@@ -71,7 +73,7 @@ REFUSED = [
     "WITH x AS (INSERT INTO raw_calls(n) VALUES (1) RETURNING *) SELECT * FROM x",
     "SELECT * FROM read_text('/etc/passwd')",
     "SELECT * FROM READ_BLOB('/etc/passwd')",
-    'SELECT * FROM "read_csv"(\'/etc/passwd\')',
+    "SELECT * FROM \"read_csv\"('/etc/passwd')",
     "SELECT * FROM main.read_text /* x */ ('/etc/passwd')",
     "SELECT $$'$$, * FROM read_text('/etc/passwd'), (SELECT $$'$$)",
     "SELECT * FROM query('SELECT * FROM read_text(''/etc/passwd'')')",

@@ -14,7 +14,7 @@ from strobe.model.probe import Value
 _WHOLE: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|\d+)")
 # A cut text is shown with … at its end, and is asked for like that.
 _TEXT_EQUALS: Final = "{c} IN (SELECT id FROM strings WHERE text || (CASE WHEN truncated THEN '…' ELSE '' END) = ?)"
-_TRUTH: Final = {"true": 1, "false": 0}
+_TRUTH: Final = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,9 @@ def equals(value: Value, wanted: Any) -> Condition | None:
         return None
     if value.scalar == "cstring":
         return Condition(_TEXT_EQUALS, (wanted,)) if isinstance(wanted, str) else None
+    if value.scalar == "bool":
+        truth = _truth(wanted)
+        return None if truth is None else Condition("{c} != 0" if truth else "{c} = 0")
     numbers = _numbers(value, wanted)
     if not numbers:
         return None
@@ -63,8 +66,6 @@ def _numbers(value: Value, wanted: Any) -> list[int]:
     match value.scalar:
         case "float":
             return _float_bits(value, wanted)
-        case "bool":
-            return _bool_bits(wanted)
         case "enum":
             return _enum_bits(value, wanted)
         case "char" if isinstance(wanted, str) and len(wanted) == 1 and not wanted.isdecimal():
@@ -109,10 +110,10 @@ def _float_bits(value: Value, wanted: Any) -> list[int]:
     return list(struct.unpack("<q", struct.pack("<d", number)))
 
 
-def _bool_bits(wanted: Any) -> list[int]:
+def _truth(wanted: Any) -> bool | None:
     if isinstance(wanted, str):
-        return [_TRUTH[wanted.lower()]] if wanted.lower() in _TRUTH else []
-    return [int(wanted)] if wanted in (0, 1) else []
+        return _TRUTH.get(wanted.lower())
+    return bool(wanted) if wanted in (0, 1) else None
 
 
 def _enum_bits(value: Value, wanted: Any) -> list[int]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import duckdb
 
-from actors.store.query.branches import ALL, OUTPUT, POINT, Branch, Where, where
+from actors.store.query.branches import ALL, POINT, Branch, Where, where
 from actors.store.query.order import Order
-from actors.store.query.selection import Selection
+from actors.store.query.selection import OUTPUT_TYPES, Selection
 from actors.store.session_file import SessionFile
 
 _DETAILS = {
@@ -39,8 +39,10 @@ class PageReader:
         self._run = connection.execute
         self._selection = selection
         self._order = order
-        self._wheres = [(branch, where(branch, selection)) for branch in ALL]
-        self._possible = [(branch, found) for branch, found in self._wheres if found.possible]
+        held = file.counts.branches()
+        wheres = [(branch, where(branch, selection)) for branch in ALL if branch.name in held]
+        self._possible = [(branch, found) for branch, found in wheres if found.possible]
+        self._names = {branch.name for branch, _ in self._possible}
 
     def rows(self, limit: int, offset: int, after: tuple[int, ...] | None) -> list[Row]:
         """The first `limit` after skipping `offset`, in order, behind the key `after`."""
@@ -81,23 +83,19 @@ class PageReader:
 
     def total(self) -> int:
         """Exact: from the counters where the filters allow, else by the same WHERE as the rows."""
-        if self._selection.countable:
-            return self._file.counts.total(self._wanted)[0] + self._counted_points()
-        return sum(self._count(branch, found) for branch, found in self._possible)
+        if not self._selection.countable:
+            return sum(self._count(branch, found) for branch, found in self._possible)
+        points = sum(self._count(branch, found) for branch, found in self._possible if branch is POINT)  # few, and filtered by text
+        return points + self._file.counts.total(self._wanted)[0]
 
     def _wanted(self, key: tuple[str, int, int]) -> bool:
         name, first, thread = key
         selection = self._selection
-        possible = {branch.name for branch, _ in self._possible}
-        if name not in possible or name == "point":
+        if name not in self._names or (selection.threads is not None and thread not in selection.threads):
             return False
         if name == "output":
-            return False
-        return (selection.hooks is None or first in selection.hooks) and (selection.threads is None or thread in selection.threads)
-
-    def _counted_points(self) -> int:
-        """Output and points are few beside calls: they are counted in the table."""
-        return sum(self._count(branch, found) for branch, found in self._possible if branch is OUTPUT or branch is POINT)
+            return selection.event_type is None or OUTPUT_TYPES[selection.event_type] == first
+        return selection.hooks is None or first in selection.hooks
 
     def _count(self, branch: Branch, found: Where) -> int:
         return int(self._run(f"SELECT count(*) FROM {branch.table} WHERE {found.text()}", found.texts).fetchall()[0][0])

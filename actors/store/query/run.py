@@ -30,7 +30,8 @@ def run_query(session_id: str, file: SessionFile, query: Query, connection: duck
     try:
         selection = resolve(session_id, query, list(file.hooks.values()), list(file.threads.values()), snapshot, connection)
         pages = PageReader(file, connection, selection, order)
-        rows = pages.rows(query.limit + 1, query.offset, cursor.key if cursor else None)
+        # A cursor stands behind what offset skipped on the first page; a repeated offset must not skip again.
+        rows = pages.rows(query.limit + 1, 0 if cursor else query.offset, cursor.key if cursor else None)
         has_more, rows = len(rows) > query.limit, rows[: query.limit]
         total = cursor.total if cursor else pages.total()
         following = None
@@ -45,9 +46,9 @@ def run_query(session_id: str, file: SessionFile, query: Query, connection: duck
             cursor=following.pack() if following else None,
             last_event_id=event_id(session_id, last_seen) if last_seen else query.after_event_id,
             settled_until_ns=snapshot.settled_ns,
-            pids=_pids(file, connection),
-            events_dropped=dropped(connection),
-            crash=crash_summary(session_id, connection),
+            pids=_pids(file),
+            events_dropped=dict(file.losses),
+            crash=crash_summary(session_id, connection) if file.counts.holds("point:crash") else None,
             newest_ns=snapshot.newest_ns,
         )
     finally:
@@ -64,15 +65,9 @@ def _last_seen(pages: PageReader, order: str, key: tuple[int, ...], snapshot: Sn
     return snapshot.last_n if unseen is None else unseen - 1
 
 
-def _pids(file: SessionFile, connection: duckdb.DuckDBPyConnection) -> list[int] | None:
-    points = connection.execute("SELECT DISTINCT pid FROM points WHERE pid IS NOT NULL").fetchall()
-    found = {thread.pid for thread in list(file.threads.values())} | {row[0] for row in points}
+def _pids(file: SessionFile) -> list[int] | None:
+    found = {thread.pid for thread in list(file.threads.values())} | file.point_pids
     return sorted(found) if len(found) > 1 else None
-
-
-def dropped(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Exact number of events lost, by cause."""
-    return dict(connection.execute("SELECT cause, sum(lost)::BIGINT FROM losses GROUP BY cause ORDER BY cause").fetchall())
 
 
 def crash_summary(session_id: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any] | None:
