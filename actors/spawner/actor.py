@@ -15,6 +15,10 @@ class Spawner(Actor):
     async def starting(self) -> None:
         self._injector = Injector(artifact("strobe-recorder.so"), artifact("agent.js"))
 
+    async def stopping(self, reason: str) -> None:
+        del reason
+        await self._injector.close()
+
     @handles(Warm, completes=True)
     async def warm(self, ask: Warm, context: Context) -> Done:
         del ask, context

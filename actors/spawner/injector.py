@@ -11,6 +11,7 @@ import frida.aio
 
 from actors.spawner.preparation import Loaded, finish, prepare_hooks
 from actors.spawner.process import TargetProcess
+from actors.spawner.quiet import QuietDevice
 from actors.spawner.refusal import check_free, explain
 from actors.spawner.visit import FRIDA_ERRORS, STEP_S, Visit, bounded
 from strobe.protocol.spawner import Prepare, PrepareReply
@@ -22,7 +23,7 @@ class Injector:
     def __init__(self, recorder: Path, bundle: Path) -> None:
         self._recorder = recorder
         self._agent: bytes | str = bundle.read_text()
-        self._device: frida.aio.Device | None = None
+        self._device: QuietDevice | None = None
         self._turn = asyncio.Lock()
 
     async def warm(self) -> None:
@@ -52,8 +53,15 @@ class Injector:
 
     async def _local(self) -> frida.aio.Device:
         if self._device is None:
-            self._device = await bounded(frida.aio.get_local_device(), STEP_S, "start")
-        return self._device
+            self._device = await bounded(QuietDevice.open(), STEP_S, "start")
+        return self._device.device
+
+    async def close(self) -> None:
+        """Nothing of Frida's is left: no thread, process, socket or file."""
+        async with self._turn:
+            if self._device is not None:
+                await bounded(self._device.close(), STEP_S, "shutdown")
+                self._device = None
 
     async def _visit(self, target: TargetProcess, ask: Prepare) -> PrepareReply:
         visit = await Visit.enter(await self._local(), target, self._agent, held=ask.held)

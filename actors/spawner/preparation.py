@@ -17,7 +17,7 @@ from strobe.model.probe import Refused
 from strobe.protocol.spawner import HookSpec, Patch, PrepareReply
 
 NOT_CODE: Final = "its address is not in executable memory"
-COLD: Final = "it is a part of a function that is jumped to, not called"
+NOT_CALLED: Final = "it is jumped to, not called, so there is no return address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ def select(hooks: Sequence[HookSpec], mappings: Sequence[Mapping]) -> tuple[list
         mapping = mapping_at(mappings, hook.address)
         if mapping is None or "x" not in mapping.permissions:
             bad.append((hook, NOT_CODE))
-        elif hook.function.endswith((".cold", "[clone .cold]")):
-            bad.append((hook, COLD))
+        elif hook.function.endswith((".cold", "[clone .cold]")) or hook.function == "_start":
+            bad.append((hook, NOT_CALLED))
         else:
             good.append(Wanted(hook.address, min(hook.size, mapping.end - hook.address), hook))
     return good, bad

@@ -1,0 +1,269 @@
+"""The Injector on real targets: what a visit leaves behind, that moved code computes the same, that counts are exact under change."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actors.session.ptrace.patching import install, restore, take_over
+from actors.session.ptrace.threads import thread_ids, thread_state, tracer_of
+from actors.spawner.injector import Injector
+from strobe.artifacts import artifact
+from strobe.lanes.layout import Kind
+from strobe.lanes.pool import Pool, create_pool
+from strobe.protocol.spawner import HookSpec, Patch, Prepare, PrepareReply
+from tests.harness.hooking import bias, code_differs, enable, hook_specs, raw_plan, symbols
+from tests.harness.launching import Launcher, launcher, output_of
+from tests.harness.recording import check_calls, read_recording
+from tests.harness.targets import program
+
+WAIT_S = 30.0
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, 300))
+
+
+@asynccontextmanager
+async def injector() -> AsyncIterator[Injector]:
+    made = Injector(artifact("strobe-recorder.so"), artifact("agent.js"))
+    try:
+        await made.warm()
+        yield made
+    finally:
+        await made.close()
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[Pool]:
+    made = create_pool(Path("/dev/shm") / f"strobe-test-{os.getpid()}-{tmp_path.name}", 64)
+    try:
+        yield made
+    finally:
+        made.unlink()
+
+
+@pytest.fixture
+def launches(tmp_path: Path) -> Iterator[Launcher]:
+    with launcher(tmp_path) as made:
+        yield made
+
+
+async def prepare(host: Injector, pid: int, pool: Pool, hooks: list[HookSpec], *, held: bool = False) -> PrepareReply:
+    return await host.prepare(Prepare(pid=pid, held=held, pool_path=str(pool.path), hooks=hooks))
+
+
+class Busy:
+    """tests/targets/busy.c, running: four threads call 2000 functions."""
+
+    def __init__(self) -> None:
+        self.path = program("busy.c", "-O2")
+        self.process = subprocess.Popen([str(self.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.pid = self.process.pid
+        assert self.line() == "ready 2000\n"
+        self.names = sorted(name for name in symbols(self.path) if name.startswith("f_"))
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def tell(self, command: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        assert self.line() == f"done {command}\n", f"it died: {self.process.poll()}"
+
+    def quit(self) -> None:
+        out, _ = self.process.communicate("quit\n", timeout=WAIT_S)
+        assert (out, self.process.returncode) == ("bye\n", 0)
+
+
+@contextmanager
+def busy() -> Iterator[Busy]:
+    made = Busy()
+    try:
+        yield made
+    finally:
+        made.process.kill()
+        made.process.communicate()
+
+
+# The hand-over of a launched target
+
+
+def test_a_held_target_is_left_stopped_at_its_entry_with_nothing_in_it(launches: Launcher, pool: Pool) -> None:
+    async def work() -> None:
+        path = program("windows.c", "-O1")
+        async with injector() as host:
+            for _ in range(5):
+                keeper = launches.start(str(path), stop=True)
+                pid = keeper.status().pid
+                base = bias(pid, path)
+                reply = await prepare(host, pid, pool, [], held=True)
+                assert reply.recorder == "native" and reply.detail is None
+                assert thread_ids(pid) == [pid] and thread_state(pid, pid) == "T" and tracer_of(pid, pid) == 0
+                assert int(Path(f"/proc/{pid}/syscall").read_text().split()[-1], 16) - base in {symbols(path)[name].value for name in ("_init", "_start")}
+                maps = Path(f"/proc/{pid}/maps").read_text()
+                assert "strobe-recorder.so" in maps and "frida" not in maps and "rwxp" not in maps
+                outcome = await asyncio.to_thread(take_over, pid, reply.writes, reply.patches, reply.arm_address)
+                assert outcome.armed == 0 and not outcome.skipped
+                assert keeper.wait(lambda status: status.ended, WAIT_S).wait_status == 0
+                assert output_of(keeper)[0] == subprocess.run([str(path)], capture_output=True, check=True).stdout
+
+    run(work())
+
+
+@pytest.mark.full
+def test_two_hundred_hand_overs(launches: Launcher, pool: Pool) -> None:
+    async def work() -> None:
+        path = program("windows.c", "-O1")
+        async with injector() as host:
+            for _ in range(200):
+                keeper = launches.start(str(path), stop=True)
+                reply = await prepare(host, keeper.status().pid, pool, [], held=True)
+                await asyncio.to_thread(take_over, keeper.status().pid, reply.writes, reply.patches, reply.arm_address)
+                assert keeper.wait(lambda status: status.ended, WAIT_S).wait_status == 0
+
+    run(work())
+
+
+def test_a_target_is_recorded_from_its_first_instruction(launches: Launcher, pool: Pool) -> None:
+    async def work() -> None:
+        path = program("busy.c", "-O2")
+        async with injector() as host:
+            keeper = launches.start(str(path), stop=True)
+            pid = keeper.status().pid
+            hooks = hook_specs(pid, path, ["main", "help"], plan=raw_plan())
+            enable(pool, hooks)
+            reply = await prepare(host, pid, pool, hooks, held=True)
+            assert not reply.refused
+            await asyncio.to_thread(take_over, pid, reply.writes, reply.patches, reply.arm_address)
+            keeper.wait(lambda status: status.ended, WAIT_S)
+        recording = read_recording(pool.path)
+        first = recording.threads[1][0]
+        assert (first["kind"], first["hook"], first["word"]) == (Kind.ENTER, 1, 0)
+        assert recording.count(Kind.ENTER, 1) == recording.count(Kind.EXIT, 1) == 1
+        assert recording.count(Kind.ENTER, 2) == recording.count(Kind.EXIT, 2) >= 2000 // 7
+        payload = next(payload for entry, payload in recording.entries_with_payload() if entry["hook"] == 1 and entry["kind"] == Kind.ENTER)
+        assert int.from_bytes(payload[:8], "little") == 1  # argc
+        for entries in recording.threads.values():
+            check_calls(entries)
+
+    run(work())
+
+
+# Moved code
+
+REASONS = {
+    "bad_small": "3 bytes long",
+    "bad_ends_early": "ends within",
+    "bad_branch_in": "a branch at +6 leads into",
+    "bad_branch_to_start": "first instruction",
+    "bad_branch_far": "a branch at +",
+    "bad_counted_jump": "counted jump",
+    "bad_trap": "system call or trap at +2",
+    "bad_system_call": "system call or trap at +1",
+    "bad_returns_inside": "a call at +0 would return",
+    "bad_unknown": "+0 is not one",
+}
+
+
+def test_moved_code_computes_the_same_and_what_cannot_be_moved_is_refused(launches: Launcher, pool: Pool) -> None:
+    """Every relocation and every reason there is (tests/targets/windows.c)."""
+
+    async def work() -> None:
+        path = program("windows.c", "-O1")
+        expected = subprocess.run([str(path)], capture_output=True, check=True).stdout
+        printed = {line.split()[0] for line in expected.decode().splitlines()}
+        names = [name for name in symbols(path) if name in printed or name.startswith("bad_")]
+        async with injector() as host:
+            keeper = launches.start(str(path), stop=True)
+            pid = keeper.status().pid
+            hooks = hook_specs(pid, path, names)
+            enable(pool, hooks)
+            reply = await prepare(host, pid, pool, hooks, held=True)
+            reasons = {row.function: row.reason for row in reply.refused}
+            assert sorted(reasons) == sorted(name for name in names if name.startswith("bad_")), reasons
+            await asyncio.to_thread(take_over, pid, reply.writes, reply.patches, reply.arm_address)
+            keeper.wait(lambda status: status.ended, WAIT_S)
+        assert output_of(keeper)[0] == expected
+        assert keeper.status().wait_status == 0
+        for name, words in REASONS.items():
+            assert words in reasons[name], (name, reasons[name])
+        recording = read_recording(pool.path)
+        by_name = {hook.function: hook.id for hook in hooks}
+        for name in names:
+            if name not in reasons and name != "recursive":
+                assert recording.count(Kind.ENTER, by_name[name]) == 6, name
+        assert recording.count(Kind.ENTER, by_name["recursive"]) == 2 * (1 + 2 + 8)
+        for entries in recording.threads.values():
+            check_calls(entries)
+
+    run(work())
+
+
+# Hooks that come and go while the target runs
+
+
+@pytest.mark.parametrize("rounds", [10, pytest.param(200, marks=pytest.mark.full)])
+def test_counts_are_exact_and_the_code_is_the_files_again_at_the_end(pool: Pool, rounds: int) -> None:
+    """All 2000 functions hooked by one visit, called by four threads; then random changes at full speed; a second visit adds nothing twice."""
+
+    async def work() -> None:
+        with busy() as target:
+            async with injector() as host:
+                hooks = hook_specs(target.pid, target.path, target.names)
+                pool.set_recording(False)
+                enable(pool, hooks)
+                reply = await prepare(host, target.pid, pool, hooks)
+                assert reply.recorder == "native" and reply.detail is None and len(reply.refused) < 20, reply.refused
+                outcome = await asyncio.to_thread(install, target.pid, reply.writes, reply.patches)
+                assert not outcome.skipped and outcome.threads == 5
+                target.tell("hold")
+                pool.set_recording(True)
+                target.tell("count 3")
+                pool.set_recording(False)
+                hooked = {patch.hook for patch in reply.patches if patch.hook}
+                assert_counted(pool, hooked, 3 * 4)
+                target.tell("free")
+                await churn(target.pid, [patch for patch in reply.patches if patch.hook], rounds)
+                again = await prepare(host, target.pid, pool, hooks[:10])
+                assert not again.patches and len(again.refused) == 10 and all("hooked already" in row.reason for row in again.refused)
+                assert again.detail is None
+                await asyncio.to_thread(restore, target.pid, reply.patches)
+                assert not code_differs(target.pid, target.path)
+                target.tell("hold")
+                target.quit()
+
+    run(work())
+
+
+async def churn(pid: int, patches: list[Patch], rounds: int) -> None:
+    """Takes random patches away and puts them back; all are in at the end."""
+    choose = random.Random(1)
+    for _ in range(rounds):
+        some = choose.sample(patches, choose.randint(1, len(patches)))
+        assert not (await asyncio.to_thread(restore, pid, some)).skipped
+        assert not (await asyncio.to_thread(install, pid, (), some)).skipped
+
+
+def assert_counted(pool: Pool, hooked: set[int], calls: int) -> None:
+    """Every call of every hooked function is there as an enter and an exit, or counted as dropped."""
+    recording = read_recording(pool.path)
+    entries = recording.all
+    assert not sum(recording.dropped_by_kind)
+    for kind in (Kind.ENTER, Kind.EXIT):
+        counts = np.bincount(entries["hook"][entries["kind"] == kind], minlength=len(pool.hooks))
+        wrong = {hook: int(counts[hook]) for hook in hooked if counts[hook] != calls}
+        assert not wrong, (kind, len(wrong), wrong)
+    for thread in recording.threads.values():
+        check_calls(thread)
