@@ -246,7 +246,7 @@ def test_a_flush_means_that_all_before_it_is_committed(bench: Bench, tmp_path: P
     keeper.continue_target()
     for number in range(40):
         keeper.control.write(b"%d\n" % number)
-        eventually(lambda wanted=b"got %d\n" % number: waiting_in(keeper, wanted), "printed")
+        eventually(printed(keeper, b"got %d\n" % number), "printed")
         start = time.monotonic()
         collector.flush(5)
         assert bench.sink.committed.output().endswith(b"got %d\n" % number)
@@ -254,9 +254,9 @@ def test_a_flush_means_that_all_before_it_is_committed(bench: Bench, tmp_path: P
     keeper.control.close_stdin()
 
 
-def waiting_in(keeper: Keeper, wanted: bytes) -> bool:
+def printed(keeper: Keeper, wanted: bytes) -> Callable[[], bool]:
     """Whether the keeper has read that much of its target's output."""
-    return output_of(keeper)[0].endswith(wanted)
+    return lambda: output_of(keeper)[0].endswith(wanted)
 
 
 def test_records_are_flushed_too_and_settled_moves_on(bench: Bench) -> None:

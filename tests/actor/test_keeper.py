@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -59,7 +59,7 @@ def test_the_exit_status_is_exact_every_time(keepers: Launcher, stop: bool) -> N
             status = keeper.wait(lambda status: status.ended, WAIT_S)
             assert (status.exit_code, status.signal) == (code, number)
             assert 0 < status.started_ns <= status.exited_ns <= time.monotonic_ns()
-            eventually(lambda keeper=keeper: not keeper.alive(), "keeper ends")
+            eventually(ended(keeper), "keeper ends")
             assert not (keeper.directory / "control").exists()
 
 
@@ -260,7 +260,7 @@ def test_a_target_that_cannot_run_says_why(keepers: Launcher, tmp_path: Path) ->
         keepers.start("/bin/true", "x" * 200_000)
     for bad in ({"path": "relative"}, {"env": {"A=B": "c"}}, {"env": {"A": "b\0c"}}):
         with pytest.raises(StrobeError):
-            keepers.start("/bin/true", **bad)  # type: ignore[arg-type]
+            keepers.start("/bin/true", **bad)
 
 
 @pytest.mark.parametrize("content", [b"", b"path=/bin/true", b"path=/bin/true\0arg=true\0cwd=/\0stdin=other\0", b"nonsense=1\0", b"arg=x\0cwd=/\0stdin=null\0"])
@@ -384,6 +384,10 @@ def test_closing_stdin_twice_is_no_error(keepers: Launcher) -> None:
     with pytest.raises(StrobeError) as raised:
         keeper.control.write(b"x")
     assert raised.value.code is Code.PROCESS_EXITED
+
+
+def ended(keeper: Keeper) -> Callable[[], bool]:
+    return lambda: not keeper.alive()
 
 
 def tree(keeper: Keeper) -> list[int]:

@@ -26,6 +26,10 @@ def eventually(check: Callable[[], bool], what: str, timeout_s: float = WAIT_S) 
         time.sleep(0.002)
 
 
+def _ended(keeper: Keeper) -> Callable[[], bool]:
+    return lambda: not keeper.alive()
+
+
 class Launcher:
     """Starts keepers in numbered folders of `base`; `close` leaves no process behind."""
 
@@ -65,10 +69,10 @@ class Launcher:
                 if keeper.alive():
                     keeper.control.kill_tree(signal.SIGKILL)
                     keeper.control.drain()
-                    eventually(lambda keeper=keeper: not keeper.alive(), "keeper ends after its tree")  # type: ignore[misc]
+                    eventually(_ended(keeper), "keeper ends after its tree")
                 keeper.close()
         for keeper in self.keepers:
-            eventually(lambda keeper=keeper: not keeper.alive(), "keeper reaped")  # type: ignore[misc]
+            eventually(_ended(keeper), "keeper reaped")
             keeper.close()
 
 

@@ -34,7 +34,7 @@ def test_a_new_pool_is_allocated_private_and_says_what_it_is(path: Path) -> None
     assert facts.st_size == pool_bytes(16) and facts.st_blocks * 512 >= facts.st_size and facts.st_mode & 0o777 == 0o600
     header = pool.header
     assert header["magic"] == POOL_MAGIC and header["pool_bytes"] == facts.st_size and header["chunks_offset"] == CHUNKS_OFFSET
-    assert (header["chunk_count"], header["chunks_free"], header["reserve_chunks"], header["recording"]) == (16, 16, 2, 1)
+    assert [int(header[name]) for name in ("chunk_count", "chunks_free", "reserve_chunks", "recording")] == [16, 16, 2, 1]
     assert pool.shortfall is None and pool.hooks.shape == (HOOK_CAPACITY,) and pool.maps.shape == (16, CHUNK_SLOTS)
     assert (pool.chunks["state"] == ChunkState.FREE).all()
     assert pool.clock is choose_clock()

@@ -68,7 +68,8 @@ def spans_by_byte(segments: list[Segment]) -> list[int | None]:
 @given(st.integers(0, 2**32), st.integers(1, 60), st.sampled_from([0, 3, 7]))
 def test_marked_writes_get_their_own_time_and_call(seed: int, count: int, restart_every: int) -> None:
     chance = random.Random(seed)
-    writes, now = [], 50 * MS
+    writes: list[Write] = []
+    now = 50 * MS
     for number in range(count):
         now += chance.choice([1_000, 20_000, 3 * MS, 40 * MS])
         arrival = max(now + chance.randrange(-5_000, MS), writes[-1].arrival_ns if writes else 0)
@@ -84,7 +85,8 @@ def test_marked_writes_get_their_own_time_and_call(seed: int, count: int, restar
 @given(st.integers(0, 2**32), st.integers(1, 60), st.sampled_from([0, 5]))
 def test_whatever_marks_say_every_byte_comes_once_and_in_order(seed: int, count: int, restart_every: int) -> None:
     chance = random.Random(seed)
-    writes, now = [], 50 * MS
+    writes: list[Write] = []
+    now = 50 * MS
     for number in range(count):
         now += chance.choice([1_000, 3 * MS, 40 * MS, 300 * MS])
         arrival = max(now + chance.randrange(-5_000, 200 * MS), writes[-1].arrival_ns if writes else 0)

@@ -138,7 +138,7 @@ def test_other_machines_and_sizes_are_named(tmp_path: Path) -> None:
         ({"kind": 4}, FileKind.NOT_A_PROGRAM, "core dump"),
         ({"size": 40}, FileKind.UNKNOWN, "broken"),
     ]:
-        found = inspect_file(crafted(tmp_path, **options))  # type: ignore[arg-type]
+        found = inspect_file(crafted(tmp_path, **options))
         assert found.kind is kind and not found.injectable and word in (found.reason or ""), found
         if kind is not FileKind.ELF_32:
             with pytest.raises(StrobeError) as raised:
