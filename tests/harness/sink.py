@@ -33,7 +33,8 @@ class Committed:
         """Headers of all entries but padding, as they came."""
         found = [entries(slots, heads_of(slot_map)) for slot_map, slots in map(frames_of, self.of("records"))]
         every = np.concatenate(found) if found else np.zeros(0, dtype=entries(np.zeros(32, np.uint8), np.zeros(0, np.int64)).dtype)
-        return every[every["kind"] != Kind.PAD]
+        kept: NDArray[np.void] = every[every["kind"] != Kind.PAD]
+        return kept
 
     def words(self, hook: int) -> NDArray[np.uint64]:
         """The numbers of a hook's calls, as they came (tests/targets/lane_writer.c)."""
