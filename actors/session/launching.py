@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,15 @@ from actors.session.tracing import Tracing
 from strobe import paths
 from strobe.lanes.pool import LEAST_CHUNKS, Pool, create_pool
 from strobe.launch.keeper import Keeper, start_keeper
+from strobe.launch.page import StatusPage
 from strobe.launch.request import Launch as LaunchRequest
-from strobe.launch.status import TargetState
+from strobe.launch.status import LaunchStage, TargetState
 from strobe.preflight import Preflight, inspect
 from strobe.protocol.indexer import Load, ModuleFacts
 from strobe.protocol.session import Launch, StdinOpen
 
 LOAD_S = 10.0
+KEEPER_FILES = ("launch", "status", "output", "control", "stdin")  # a keeper wants a folder without them (agent/native/KEEPER.md)
 
 
 @dataclass
@@ -42,7 +44,7 @@ async def launch(actor: Asker, ask: Launch, folder: Path, collector_for: Any) ->
     facts.check_runnable()
     pool = await asyncio.to_thread(create_pool, paths.pool_path(ask.session_id), (ask.pool_chunks or 128) if facts.injectable else LEAST_CHUNKS)
     try:
-        keeper = await asyncio.to_thread(start_keeper, folder, _request(ask, stop=facts.injectable))
+        keeper, facts = await asyncio.to_thread(_start, ask, folder, facts)
     except BaseException:
         pool.unlink()
         raise
@@ -51,6 +53,19 @@ async def launch(actor: Asker, ask: Launch, folder: Path, collector_for: Any) ->
     except BaseException:
         await asyncio.to_thread(_undo, keeper, pool)
         raise
+
+
+def _start(ask: Launch, folder: Path, facts: Preflight) -> tuple[Keeper, Preflight]:
+    """Where ptrace is refused (a container without SYS_PTRACE, say) the target runs in direct mode, and the facts say why."""
+    try:
+        return start_keeper(folder, _request(ask, stop=facts.injectable)), facts
+    except StrobeError:
+        if not facts.injectable or StatusPage(folder).read().stage is not LaunchStage.TRACE:
+            raise
+    for name in KEEPER_FILES:
+        (folder / name).unlink(missing_ok=True)
+    refused = replace(facts, injectable=False, reason="this machine lets no process trace another one (ptrace is refused)")
+    return start_keeper(folder, _request(ask, stop=False)), refused
 
 
 def _request(ask: Launch, *, stop: bool) -> LaunchRequest:
@@ -109,10 +124,10 @@ async def _install(tracing: Tracing, ask: Launch) -> tuple[int, list[str]]:
     wanted, warnings = await tracing.resolve(probes.patterns, modules)
     hooks = await tracing.new_hooks(list(wanted.values()), modules)
     reply = await tracing.prepare(hooks, held=True)
+    mapped = mapped_modules(target.pid) if probes.patterns else []  # now: once it runs it may be gone in no time
     tracing.settle(await asyncio.to_thread(patching.take_over, target.pid, reply.writes, reply.patches, reply.arm_address))
     matched = len(wanted)
     if probes.patterns:
-        mapped = mapped_modules(target.pid)
         if any(is_own(module.path, modules[0].path) and module.path != modules[0].path for module in mapped):
             more, warnings = await tracing.resolve(probes.patterns, mapped)
             late = await tracing.new_hooks([place for address, place in more.items() if address not in wanted], mapped)
