@@ -32,7 +32,7 @@ class Setting:
         if isinstance(self.default, tuple):
             return "a list of up to 100 texts"
         kind = "a whole number" if isinstance(self.default, int) else "a number"
-        return f"{kind} from {self.low:,g} to {self.high:,g}"
+        return f"{kind} from {self.low:,} to {self.high:,}"
 
     def accepts(self, value: Any) -> bool:
         if isinstance(self.default, bool):

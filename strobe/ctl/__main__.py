@@ -1,0 +1,3 @@
+from strobe.ctl import main
+
+main()

@@ -1,0 +1,16 @@
+"""All commands of strobe-ctl, in the order its help shows them."""
+
+from __future__ import annotations
+
+import typer
+
+from strobe.ctl.data import query, sessions, sql, tail
+from strobe.ctl.doctor import bench, doctor
+from strobe.ctl.node import actors, status, stop
+from strobe.ctl.settings import settings
+from strobe.ctl.story import trace_request
+
+app = typer.Typer(name="strobe-ctl", help="Look after Strobe's node.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+for _command in (status, actors, sessions, query, sql, tail, settings, trace_request, doctor, stop):
+    app.command()(_command)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(bench)
