@@ -119,20 +119,22 @@ def read_recording(path: Path, chunks: list[ChunkCopy] | None = None) -> Recordi
     return Recording(found, list(struct.unpack_from("<16Q", memory, 88)), hooks)
 
 
-def check_calls(entries: np.ndarray, parents: bool = True) -> None:
-    """One thread's entries are calls properly nested: each exit ends the innermost open call of the same hook, each enter names its parent.
+def check_calls(entries: np.ndarray, anywhere: int = 0) -> None:
+    """One thread's entries are calls properly nested: each exit ends the innermost open call, each enter names that as its parent.
 
-    Calls that were unwound end in any order before the next enter or exit further out.
+    Calls of the hook `anywhere` are made by signal handlers: they may strike before the call just entered counts as open, or on another stack.
     """
     stack: list[tuple[int, int]] = []
-    for entry in entries:
-        span, hook = int(entry["span"]), int(entry["hook"])
-        if entry["kind"] == Kind.ENTER:
-            if parents:
-                assert int(entry["word"]) == (stack[-1][0] if stack else 0), f"span {span:x} of hook {hook} has parent {int(entry['word']):x}, open: {stack[-3:]}"
-            if not entry["flags"] & EntryFlag.NO_EXIT:
+    columns = (entries[name].tolist() for name in ("span", "hook", "kind", "flags", "word"))
+    for span, hook, kind, flags, word in zip(*columns, strict=True):
+        if kind == Kind.ENTER:
+            innermost = stack[-1][0] if stack else 0
+            assert word == innermost or (hook == anywhere and word in (0, *(open_span for open_span, _ in stack[-4:]))), (
+                f"span {span:x} of hook {hook} has parent {word:x}, open: {stack[-3:]}"
+            )
+            if not flags & EntryFlag.NO_EXIT:
                 stack.append((span, hook))
-        elif entry["kind"] in (Kind.EXIT, Kind.UNWIND):
+        elif kind in (Kind.EXIT, Kind.UNWIND):
             assert stack, f"span {span:x} of hook {hook} ends, but no call is open"
             assert stack.pop() == (span, hook)
     assert not stack, f"still open: {stack}"

@@ -58,7 +58,7 @@ def program(source: str, *flags: str, compiler: str | None = None, name: str | N
     tool = require(kind)
     command = [tool, *_ALWAYS[_FAMILY.get(kind, kind)], *flags]
     digest = hashlib.sha256(repr((command, compiler_version(tool))).encode())
-    for item in (path, *sorted(TARGETS.glob("*.h"))):
+    for item in (path, *sorted({*TARGETS.glob("*.h"), *path.parent.glob("*.h")})):
         digest.update(item.read_bytes())
     built = BUILD / f"{path.stem}-{digest.hexdigest()[:12]}" / (name or path.stem)
     if not built.exists():

@@ -1,5 +1,6 @@
 /* Traced calls in every shape that does not need C++. Each scenario says on stdout what the recorder must have seen. */
 #define _GNU_SOURCE
+#include "../../../agent/native/layout.gen.h"
 #include "patching.h"
 #include <errno.h>
 #include <pthread.h>
@@ -13,6 +14,17 @@
 #include <ucontext.h>
 
 static long argument;
+static const char *pool_path;
+
+static uint8_t *pool_memory(void)
+{
+    int file = open(pool_path, O_RDWR | O_CLOEXEC);
+    void *memory = mmap(NULL, LANE_CHUNKS_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED)
+        fail("cannot map %s", pool_path);
+    close(file);
+    return memory;
+}
 
 TRACED long leaf(long a, long b) { __asm__ volatile("" : : : "memory"); return a * 3 + b; }
 TRACED long middle(long a) { return leaf(a, 1) + leaf(a, 2); }
@@ -411,17 +423,40 @@ static void output(void)
     }
 }
 
+/* Traces until the pool is full, then writes. */
+static void flood(void)
+{
+    trace_internals();
+    nesting();
+    for (int i = 0; i < 100; i++) {
+        if (write(1, "x", 1) != 1)
+            fail("write");
+        outer_call(i);
+    }
+}
+
+static void sampled(void)
+{
+    trace(leaf, 1, TWO_INTS);
+    struct lane_hook *hook = (struct lane_hook *)(pool_memory() + LANE_HOOKS_OFFSET) + 1;
+    hook->flags = 7;
+    hook->sample_period = 100;
+    for (long i = 0; i < argument; i++)
+        outer_call(i);
+}
+
 int main(int count, char **arguments)
 {
     static const struct { const char *name; void (*run)(void); } scenarios[] = {
         {"nesting", nesting}, {"recursion", recursion}, {"registers", registers}, {"tails", tails}, {"threads", threads}, {"successors", successors},
         {"handlers", handlers}, {"handlers_elsewhere", handlers_elsewhere}, {"handlers_that_leave", handlers_that_leave}, {"jumps", jumps},
         {"coroutines", coroutines}, {"coroutines_in_frame", coroutines_in_frame}, {"coroutines_that_move", coroutines_that_move}, {"forks", forks},
-        {"vforks", vforks}, {"strings", strings}, {"doubles", doubles}, {"managed", managed}, {"output", output},
+        {"vforks", vforks}, {"strings", strings}, {"doubles", doubles}, {"managed", managed}, {"output", output}, {"flood", flood}, {"sampled", sampled},
     };
     if (count < 4)
         fail("RECORDER POOL SCENARIO [ARGUMENT]");
     load_recorder(arguments[1], arguments[2]);
+    pool_path = arguments[2];
     argument = count > 4 ? atol(arguments[4]) : 1;
     for (unsigned i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++)
         if (!strcmp(scenarios[i].name, arguments[3])) {

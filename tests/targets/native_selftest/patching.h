@@ -117,6 +117,8 @@ static unsigned instruction(const uint8_t *code, unsigned *displacement)
         return at + (wide ? 8 : 4);
     if (memchr(plain, op, sizeof plain))
         return at + operands(code + at, at, displacement);
+    if (op == 0xff && ((code[at] >> 3 & 7) < 2 || (code[at] >> 3 & 7) == 6)) /* inc, dec, push; not the calls and jumps */
+        return at + operands(code + at, at, displacement);
     if (op == 0x83 || op == 0x80 || op == 0xc6)
         return at + operands(code + at, at, displacement) + 1;
     if (op == 0x81 || op == 0xc7)
