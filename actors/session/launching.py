@@ -17,6 +17,7 @@ from actors.session.ptrace import patching
 from actors.session.target import Asker, Target
 from actors.session.tracing import Tracing
 from strobe import paths
+from strobe.errors import StrobeError
 from strobe.lanes.pool import LEAST_CHUNKS, Pool, create_pool
 from strobe.launch.keeper import Keeper, start_keeper
 from strobe.launch.page import StatusPage

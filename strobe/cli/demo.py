@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import TextContent
 
 from strobe.client import Client as NodeClient
@@ -71,6 +71,7 @@ async def _told(demo: Demo, missing: Missing | None) -> int:
         await demo.tell()
     except (CallFailed, NotFound) as error:
         screen.line(f"\nThe demo failed: {error}")
+        await demo.end_all()
         return 1
     screen.line("\nNothing was recompiled, nothing was restarted for the trace, and nothing of this demo is left on the machine.")
     return 0
@@ -85,7 +86,10 @@ def _caller(client: Client) -> Any:
     async def call(tool: str, arguments: dict[str, Any], *, show: bool = True) -> dict[str, Any]:
         if show:
             screen.call(tool, arguments)
-        result = await client.call_tool(tool, arguments)
+        try:
+            result = await client.call_tool(tool, arguments)
+        except MCPError as error:
+            raise CallFailed(error.error.message) from None
         text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
         if result.is_error:
             raise CallFailed(text)

@@ -57,6 +57,14 @@ class Demo:
         await self.caller("debug_query", {"sessionId": session, "eventType": "stdout", "limit": 5})
         await self.caller("debug_session", {"action": "stop", "sessionId": session})
 
+    async def end_all(self) -> None:
+        """Stops what is still there, and its programs."""
+        for session in (await self.caller("debug_session", {"action": "list"}, show=False))["sessions"]:
+            try:
+                await self.caller("debug_session", {"action": "stop", "sessionId": session["sessionId"], "kill": True}, show=False)
+            except CallFailed as error:
+                screen.line(f"(not stopped: {error})")
+
     async def _launch(self) -> str:
         reply = await self.caller("debug_launch", {"command": str(self.program), "projectRoot": str(self.program.parent)})
         return str(reply["sessionId"])
@@ -71,8 +79,7 @@ class Demo:
         raise NotFound(f"{session} has not ended within {END_WAIT_S:g} s")
 
     async def _crash(self, session: str) -> dict[str, Any]:
-        reply = await self.caller("debug_query", {"sessionId": session, "orderBy": "time", "limit": 100})
-        crash = reply.get("crash")
+        crash = (await self.caller("debug_query", {"sessionId": session, "limit": 100})).get("crash")
         _expect(crash is not None and "address" in crash, "a crash with its address")
         assert crash is not None
         screen.finding(
@@ -90,14 +97,15 @@ class Demo:
         given = _arguments(answers[-1])["slot"]
         returned = answers[-1]["returnValue"]
         _expect(returned == last["slot"], "next_slot returning the slot written last")
-        slots = sorted({_arguments(event)["slot"] for event in writes})
-        where = f"{Path(answers[-1]['sourceFile']).name}:{answers[-1]['line']}"
+        path = Path(answers[-1]["sourceFile"])
+        room = _journal_slots(path)
+        _expect(last["slot"] >= room, f"a write behind the journal's {room} slots")
         screen.finding(
-            f"the last write put {last['cents']} (the number of the crash) into slot {last['slot']}. The slots seen are {slots[0]} to {slots[-1]}, "
-            f"but the journal has {slots[-1]}, numbered from 0: this one lies behind its end, where the pointer `fees` is kept."
+            f"the last write put {last['cents']}, the number of the crash, into slot {last['slot']}. The journal has {room} slots, 0 to {room - 1}: "
+            "this one lies behind its end, where the pointer `fees` is kept."
         )
-        screen.finding(f"next_slot({given}) returned {returned}; it should have begun again at 0. The mistake is in next_slot, {where}:")
-        for shown in _source(Path(answers[-1]["sourceFile"]), answers[-1]["line"]):
+        screen.finding(f"next_slot({given}) returned {returned}; it should have begun again at 0. The mistake:")
+        for shown in _source(path, answers[-1]["line"]):
             screen.line(f"         {shown}")
 
     async def _calls(self, session: str, function: str) -> list[dict[str, Any]]:
@@ -117,10 +125,17 @@ def _expect(shown: bool, what: str) -> None:
         raise NotFound(f"The answers do not show {what}.")
 
 
+def _journal_slots(path: Path) -> int:
+    return next(int(line.split()[2]) for line in path.read_text().splitlines() if line.startswith("#define JOURNAL_SLOTS"))
+
+
 def _source(path: Path, first: int) -> list[str]:
-    """The lines of the function that starts at `first`, up to its closing brace."""
-    shown = []
-    for number, text in enumerate(path.read_text().splitlines()[first - 1 : first + 9], start=first):
+    """The lines of the function that starts at `first` (or has its opening brace there), up to its closing brace."""
+    lines = path.read_text().splitlines()
+    if lines[first - 1].strip() == "{":
+        first -= 1
+    shown = [f"{path.name}:"]
+    for number, text in enumerate(lines[first - 1 : first + 9], start=first):
         shown.append(f"{number:3}  {text}")
         if text == "}":
             break
