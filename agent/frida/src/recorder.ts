@@ -22,6 +22,7 @@ export class Recorder {
 
     // The recorder that an earlier visit left here, or a fresh one. Throws where it cannot be mapped: a noexec folder, seccomp, no right to read it.
     static load(path: string): Recorder {
+        loadUnwinder();
         const name = path.substring(path.lastIndexOf("/") + 1);
         return new Recorder(Process.findModuleByName(name) ?? Module.load(path));
     }
@@ -34,5 +35,17 @@ export class Recorder {
 
     export(name: string): NativePointer {
         return this.module.getExportByName(name);
+    }
+}
+
+// glibc opens libgcc_s.so.1 by itself only when a thread exits, is cancelled or wants a backtrace, and walks the stack with it at once: it must be
+// there to be hooked before that. Where the system has none, nobody can walk the stack with it either.
+function loadUnwinder(): void {
+    const name = "libgcc_s.so.1";
+    if (Process.findModuleByName(name) !== null) return;
+    try {
+        Module.load(name);
+    } catch (error) {
+        console.debug(`${name}: ${error}`);
     }
 }
