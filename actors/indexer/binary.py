@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 
 import numpy
 from numpy.typing import NDArray
 
+from actors.indexer import cache
 from actors.indexer import lines as stage2
 from actors.indexer.debug_files import find_debug_file, has_debug_info
 from actors.indexer.elf import ElfFile, FileStamp
@@ -26,6 +28,7 @@ class Binary:
         self.debug = debug
         self.problems: list[str] = []
         self._lines: Lines | None = None
+        self._marker: int | None = None  # of the cached lines last looked at
 
     @property
     def path(self) -> str:
@@ -62,21 +65,28 @@ class Binary:
         return None
 
     @cached_property
+    def _folder(self) -> Path:
+        return cache.folder_of(self.elf)
+
+    @cached_property
     def plans(self) -> PlanBook:
         """Stage 3."""
-        return PlanBook(self.elf, self.debug, self.dwarf_file)
+        return PlanBook(self._folder, self.elf, self.debug, self.dwarf_file)
 
     @property
     def lines(self) -> Lines | None:
-        """Stage 2, when it has been built."""
+        """Stage 2, when it has been built (by this or another process)."""
         if self._lines is None and self.dwarf_file is not None:
-            self._lines = stage2.load(self.elf, self.debug)
+            marker = stage2.marker(self._folder)
+            if marker is not None and marker != self._marker:
+                self._marker = marker
+                self._lines = stage2.load(self._folder, self.elf, self.debug)
         return self._lines
 
     def build_lines(self) -> Lines | None:
         """Stage 2, built now unless it is there already."""
         if self.lines is None and self.dwarf_file is not None:
-            self._lines = stage2.build(self.elf, self.debug, self.dwarf_file, self.starts, self.problems)
+            self._lines = stage2.build(self._folder, self.elf, self.debug, self.dwarf_file, self.starts, self.problems)
         return self._lines
 
     def names(self, key: bytes | None) -> Iterator[tuple[SymbolTable, int, str]]:

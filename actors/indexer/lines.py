@@ -10,6 +10,7 @@ import json
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy
@@ -91,9 +92,17 @@ def _stamp(elf: ElfFile, debug: ElfFile | None) -> bytes:
     return cache.stamp_of(elf, debug, extra="lines")
 
 
-def load(elf: ElfFile, debug: ElfFile | None) -> Lines | None:
+def marker(folder: Path) -> int | None:
+    """Changes when lines are built; None when there are none. Cheap."""
+    try:
+        return (folder / SOURCES).stat().st_mtime_ns  # written last
+    except OSError:
+        return None
+
+
+def load(folder: Path, elf: ElfFile, debug: ElfFile | None) -> Lines | None:
     """From the cache; None when it was not built yet, or what is there is stale or damaged."""
-    folder, stamp = cache.folder_of(elf), _stamp(elf, debug)
+    stamp = _stamp(elf, debug)
     body = cache.read(folder / SYMCACHE, stamp)
     sources = cache.read(folder / SOURCES, stamp) if body is not None else None
     if body is None or sources is None:
@@ -104,7 +113,9 @@ def load(elf: ElfFile, debug: ElfFile | None) -> Lines | None:
         return None
 
 
-def build(elf: ElfFile, debug: ElfFile | None, dwarf: ElfFile, addresses: NDArray[numpy.uint64], problems: list[str]) -> Lines | None:
+def build(
+    folder: Path, elf: ElfFile, debug: ElfFile | None, dwarf: ElfFile, addresses: NDArray[numpy.uint64], problems: list[str]
+) -> Lines | None:
     """Reads `dwarf` (one of the two) and caches what it says about the functions at `addresses` (sorted). None when it cannot be read:
     `problems` says why."""
     try:
@@ -115,7 +126,7 @@ def build(elf: ElfFile, debug: ElfFile | None, dwarf: ElfFile, addresses: NDArra
     sources = _sources(symcache, addresses)
     body = io.BytesIO()
     symcache.dump_into(body)
-    folder, stamp = cache.folder_of(elf), _stamp(elf, debug)
+    stamp = _stamp(elf, debug)
     try:
         cache.write(folder / SYMCACHE, stamp, body.getvalue())
         cache.write(folder / SOURCES, stamp, sources.to_bytes())

@@ -11,7 +11,7 @@ from actors.indexer.source_name import SourceName
 from strobe.errors import Code, StrobeError
 
 PATTERN_MAX: Final = 1024
-_OPERATOR: Final = re.compile(r"\boperator *(?:\(\)|\[\]|<=>|->\*?|<<=|>>=|<<|>>|<=|>=|[-+*/%^&|~!=<>,]{1,2})")
+_OPERATOR: Final = re.compile(r"\boperator *(?:\"\" *\w+|\(\)|\[\]|<=>|->\*?|<<=|>>=|<<|>>|<=|>=|[-+*/%^&|~!=<>,]{1,2})")
 _FRAGMENT: Final = re.compile(r"[A-Za-z0-9_]{2,}")
 _LAST_NAME: Final = re.compile(r"(?:^|::|~)([A-Za-z_][A-Za-z0-9_]*)$")
 # Itanium ABI §5.1.8 abbreviates these, so they need not occur in a linkage name
@@ -88,8 +88,8 @@ def _check(text: str) -> None:
     bare = _OPERATOR.sub(lambda found: "_" * len(found.group()), text)
     for position, character in enumerate(bare):
         if ord(character) < 32 or character in "^|\\?;\"`":
-            why = "is no regular expression: `*` and `**` are its only wildcards" if character in "^|\\?" else "is no function name"
-            _refuse(text, position, f"has {character!r}, but {why}")
+            regex = "is a wildcard of regular expressions; here `*` and `**` are the only ones" if character in "^|\\?" else "is in no function name"
+            _refuse(text, position, f"has {character!r}, which {regex}")
     for match in re.finditer(r":+", bare):
         if len(match.group()) != 2:
             _refuse(text, match.start(), "has a `:` that is not part of `::`")
@@ -103,10 +103,11 @@ def _check_brackets(text: str, bare: str) -> None:
         if character in "(<[{":
             opened.append((character, position))
         elif character in pairs and not (character == ">" and bare[position - 1 : position] == "-"):
-            if not opened or opened[-1][0] != pairs[character]:
-                _refuse(text, position, f"closes a `{character}` that was not opened")
-            opened.pop()
-    if opened:
+            if opened and opened[-1][0] == pairs[character]:
+                opened.pop()
+            elif "*" not in bare[:position]:  # a wildcard before it may stand for what opens it
+                _refuse(text, position, f"has a `{character}` that closes nothing")
+    if opened and "*" not in bare[opened[-1][1] :]:
         _refuse(text, opened[-1][1], f"opens a `{opened[-1][0]}` that is not closed")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 import msgpack  # type: ignore[import-untyped]
@@ -25,8 +26,8 @@ PLANS_MAX: Final = 200_000
 class PlanBook:
     """`problems`: address → why a function has only a raw plan although there is debug info."""
 
-    def __init__(self, elf: ElfFile, debug: ElfFile | None, dwarf: ElfFile | None) -> None:
-        self._elf = elf
+    def __init__(self, folder: Path, elf: ElfFile, debug: ElfFile | None, dwarf: ElfFile | None) -> None:
+        self._path = folder / PLANS
         self._stamp = cache.stamp_of(elf, debug, extra=f"plans {VERSION}")
         self._dwarf = dwarf
         self.problems: dict[int, str] = {}
@@ -60,7 +61,7 @@ class PlanBook:
 
     @cached_property
     def _plans(self) -> dict[int, Plan]:
-        body = cache.read(cache.folder_of(self._elf) / PLANS, self._stamp)
+        body = cache.read(self._path, self._stamp)
         if body is None:
             return {}
         kept: dict[int, dict[str, Any]] = msgpack.unpackb(body, strict_map_key=False)
@@ -71,6 +72,6 @@ class PlanBook:
             return
         body = msgpack.packb({address: plan.model_dump() for address, plan in self._plans.items()})
         try:
-            cache.write(cache.folder_of(self._elf) / PLANS, self._stamp, body)
+            cache.write(self._path, self._stamp, body)
         except OSError as error:
             self.problems[0] = f"plans cannot be cached: {error}"

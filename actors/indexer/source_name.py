@@ -14,6 +14,7 @@ ANONYMOUS: Final = "(anonymous namespace)"
 _OPERATOR: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|->\*|<<=|>>=|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%^&|]=|[-+*/%^&|~!=<>,]|(?=[ \"]))")
 _ABI_TAG: Final = re.compile(r"\[abi:[^\]]*\]")
 _SCOPE_GOES_ON: Final = re.compile(r"(?: const| volatile| &&?| noexcept| \[clone [^\]]*\])*::")
+_DECLTYPE: Final = re.compile(r"decltype ?\(")
 _PAIRS: Final = {"<": ">", "(": ")", "{": "}", "[": "]"}
 _BRACKET: Final = re.compile(r"[<>(){}\[\]]|\boperator\b")
 _PLAIN: Final = re.compile(r"[\w:~.$]+")
@@ -68,7 +69,7 @@ def _with_suffix(forms: list[str], suffix: str) -> tuple[str, ...]:
 
 def _cpp_name(text: str, suffix: str) -> SourceName:
     thunk = " thunk to " in text
-    shown, plain, braced = _cpp_parts(text.removeprefix("decltype (auto) "))
+    shown, plain, braced = _cpp_parts(text)
     if not shown or not plain:  # no function's form; it still answers to its whole text
         shown = plain = braced = text
     start = text.find(shown)
@@ -114,6 +115,9 @@ def _piece(text: str, at: int) -> tuple[str, int, str]:
         operator = _OPERATOR.match(text, at)
         if operator:
             return _operator(text, at, operator.end())
+    if character == "d" and (decltype := _DECLTYPE.match(text, at)) and (at == 0 or text[at - 1] in " :<"):
+        end = closing(text, decltype.end() - 1)
+        return text[at:end], end, "text"
     if text.startswith(ANONYMOUS, at):
         return ANONYMOUS, at + len(ANONYMOUS), "text"
     if character == "<":
