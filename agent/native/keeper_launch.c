@@ -95,20 +95,22 @@ static bool open_pty(struct channels *channels, int *terminal) {
 }
 
 static bool open_ends(const struct launch *launch, struct channels *channels, struct ends *ends) {
-    bool is_open = strcmp(launch->stdin_kind, "open") == 0;
+    bool is_open = strcmp(launch->stdin_kind, "open") == 0, is_file = strcmp(launch->stdin_kind, "file") == 0;
     if (launch->pty) {
         if (!open_pty(channels, &ends->file[1])) return false;
         ends->file[2] = ends->file[1];
-        if (is_open) channels->input = channels->stream[STREAM_STDOUT];
+        if (!is_file) channels->input = channels->stream[STREAM_STDOUT];
     } else {
         for (int i = 0; i < STREAMS; i++) {
             if (!pipe_pair(&channels->stream[i], &ends->file[i + 1], true)) return false;
         }
     }
-    if (is_open && launch->pty) ends->file[0] = ends->file[1];
-    else if (is_open) {
+    if (launch->pty && !is_file) {
+        ends->file[0] = ends->file[1];
+        if (!is_open) input_close(channels); /* nobody will type: its first read is at the end of file */
+    } else if (is_open) {
         if (!pipe_pair(&channels->input, &ends->file[0], false)) return false;
-    } else ends->file[0] = open(strcmp(launch->stdin_kind, "file") == 0 ? "stdin" : "/dev/null", O_RDONLY | O_CLOEXEC);
+    } else ends->file[0] = open(is_file ? "stdin" : "/dev/null", O_RDONLY | O_CLOEXEC);
     for (int i = 0; i < STREAMS; i++) {
         struct stat facts;
         if (fstat(ends->file[i + 1], &facts) != 0) return false;

@@ -181,9 +181,10 @@ def test_stdin_from_text_and_from_nothing(keepers: Launcher) -> None:
 
 
 def test_a_pty_merges_the_streams_and_changes_no_byte(keepers: Launcher) -> None:
-    keeper = keepers.run(*sh("echo out; echo err >&2; printf 'tab\\t\\r\\n'; stty size <&1; test -t 0 || echo no input; exit 4"), pty=True)
-    assert output_of(keeper) == (b"out\nerr\ntab\t\r\n24 80\nno input\n", b"")
+    keeper = keepers.run(*sh("echo out; echo err >&2; printf 'tab\\t\\r\\n'; stty size; cat; test -t 0 && exit 4"), pty=True)
+    assert output_of(keeper) == (b"out\nerr\ntab\t\r\n24 80\n", b"")
     assert keeper.status().exit_code == 4
+    assert output_of(keepers.run(*sh("test -t 0 || cat"), pty=True, stdin=b"text\n"))[0] == b"text\n"
     keeper = keepers.start(*sh("read x; stty size; tty -s && echo terminal"), pty=True, stdin="open")
     keeper.control.resize(50, 132)
     keeper.control.write(b"go\n")
