@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +60,8 @@ def _located(command: str, base: Path, env: Mapping[str, str]) -> tuple[Path, st
     if "/" in command or command.startswith("~") or path.is_file():
         return Path(os.path.normpath(path)), None
     found = shutil.which(command, path=env.get("PATH", os.defpath))
+    if found is None and path.exists():
+        return path, None  # a folder of that name: told as what it is
     if found is None:
         what = f"There is no {command!r} in {base}, nor on PATH."
         raise StrobeError(Code.VALIDATION_ERROR, what, "Give the program's absolute path, or build it first.", value=command)
@@ -83,6 +85,23 @@ def _nearest(path: Path) -> str | None:
     while not missing.parent.exists():
         missing = missing.parent
     return f"{missing.parent} exists, but has no {missing.name!r}: check the path, or build the program first." if missing != path else None
+
+
+def symbols_file(text: str | None, project_root: Path) -> str | None:
+    """symbolsPath: an existing file with the program's debug info, or a folder of such files."""
+    if text is None:
+        return None
+    path = _absolute(text, project_root)
+    if not path.exists():
+        raise StrobeError(Code.VALIDATION_ERROR, f"symbolsPath {path} does not exist.", "Give a file with debug info, or a folder of them.", value=text)
+    return str(path)
+
+
+def check_arguments(arguments: Sequence[str]) -> None:
+    for position, text in enumerate(arguments):
+        if "\0" in text:
+            field = f"args[{position}]"
+            raise StrobeError(Code.VALIDATION_ERROR, f"`{field}` holds a NUL byte.", "No argument of a program can hold one.", value=field)
 
 
 def target_environment(client: Mapping[str, str], changes: Mapping[str, str] | None, program: Path) -> dict[str, str]:

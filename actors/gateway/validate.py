@@ -50,7 +50,7 @@ def _sentence(tool: Tool, name: str, problem: ErrorDetails) -> str:
 
 
 def _holds_secrets(name: str) -> bool:
-    return name.split(".", 1)[0] in ("env", "args", "stdin")
+    return name.replace("[", ".").split(".", 1)[0] in ("env", "args", "stdin")
 
 
 def field_name(model: type[BaseModel], location: Sequence[int | str]) -> str:

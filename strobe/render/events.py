@@ -75,7 +75,8 @@ def _crash_lines(reply: Mapping[str, Any]) -> list[str]:
 
 def _footer(reply: Mapping[str, Any]) -> list[str]:
     if "columns" in reply:
-        return ["More rows match; narrow the query or raise limit."] if reply.get("hasMore") else []
+        lines = ["More rows match; narrow the query or raise limit."] if reply.get("hasMore") else []
+        return [*lines, *left_out_lines(reply), *reply.get("warnings", [])]
     shown, total = len(reply["events"]), reply["totalCount"]
     lines = [f"{shown:,} of {count(total, 'event')}." if shown < total else f"{count(total, 'event')}."]
     if reply["events"]:
@@ -86,4 +87,8 @@ def _footer(reply: Mapping[str, Any]) -> list[str]:
     dropped = {cause: number for cause, number in (reply.get("eventsDropped") or {}).items() if number}
     if dropped:
         lines.append("Lost: " + ", ".join(f"{number:,} {cause}" for cause, number in sorted(dropped.items())))
-    return [*lines, *reply.get("warnings", [])]
+    return [*lines, *left_out_lines(reply), *reply.get("warnings", [])]
+
+
+def left_out_lines(reply: Mapping[str, Any]) -> list[str]:
+    return [f"Left out: {number:,} of {field}; raise maxTokens to see them." for field, number in reply.get("leftOut", {}).items()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from strobe.render.events import crash_line
+from strobe.render.events import crash_line, left_out_lines
 from strobe.render.table import align
 from strobe.render.values import byte_count, count
 
@@ -29,7 +29,7 @@ def trace_text(reply: Mapping[str, Any]) -> str:
         hooks += f" of {reply['matchedFunctions']:,} matched"
     lines.append(f"Patterns: {patterns}. Functions: {hooks}.")
     lines += [f"Refused: {item['function']}: {item['reason']}" for item in reply.get("refused", [])]
-    return "\n".join([*lines, *_warnings(reply), *_left_out(reply)])
+    return "\n".join([*lines, *_warnings(reply), *left_out_lines(reply)])
 
 
 def session_text(reply: Mapping[str, Any]) -> str:
@@ -43,7 +43,7 @@ def session_text(reply: Mapping[str, Any]) -> str:
 
 def _list_text(reply: Mapping[str, Any]) -> str:
     rows = [[s["sessionId"], s["status"], f"pid {s['pid']}" if s.get("pid") else "", s["startedAt"], s["binaryPath"]] for s in reply["sessions"]]
-    return "\n".join([*(align(rows) or ["No sessions. debug_launch starts one."]), *_warnings(reply), *_left_out(reply)])
+    return "\n".join([*(align(rows) or ["No sessions. debug_launch starts one."]), *_warnings(reply), *left_out_lines(reply)])
 
 
 def _ended_text(reply: Mapping[str, Any]) -> str:
@@ -66,7 +66,7 @@ def _status_text(reply: Mapping[str, Any]) -> str:
     if lost:
         lines.append("Lost: " + ", ".join(f"{number:,} {cause}" for cause, number in sorted(lost.items())))
     lines += [f"Limit: {text}" for text in reply.get("capabilities", {}).get("limitations", [])]
-    return "\n".join([*lines, *_warnings(reply), *_left_out(reply)])
+    return "\n".join([*lines, *_warnings(reply), *left_out_lines(reply)])
 
 
 def state_words(reply: Mapping[str, Any]) -> str:
@@ -85,7 +85,3 @@ def next_lines(reply: Mapping[str, Any]) -> list[str]:
 
 def _warnings(reply: Mapping[str, Any]) -> list[str]:
     return [f"Note: {text}" for text in reply.get("warnings", [])]
-
-
-def _left_out(reply: Mapping[str, Any]) -> list[str]:
-    return [f"Left out: {number:,} of {field}; raise maxTokens to see them." for field, number in reply.get("leftOut", {}).items()]

@@ -6,12 +6,12 @@ import asyncio
 import os
 import time
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field
 
-from actors.gateway.command import Program, find_program, project_folder, target_environment
+from actors.gateway.command import Program, check_arguments, find_program, project_folder, symbols_file, target_environment
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import StrobeError
 from strobe.model.session import Capabilities
@@ -25,7 +25,7 @@ _UNDO_S: Final = 3.0
 
 class OpenInput(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    open: bool
+    open: Literal[True]
 
 
 class LaunchArguments(Arguments):
@@ -49,6 +49,7 @@ class LaunchResult(Result):
 
 async def run(arguments: LaunchArguments, call: Call) -> Result:
     root = project_folder(arguments.project_root)
+    check_arguments(arguments.args)
     program = find_program(arguments.command, arguments.cwd, root, {**call.client.env, **arguments.env})
     if program.note:
         call.warnings.append(program.note)
@@ -97,7 +98,7 @@ async def _start(session_id: str, arguments: LaunchArguments, program: Program, 
         env=target_environment(call.client.env or dict(os.environ), arguments.env, program.path),
         stdin=stdin,
         pty=arguments.pty,
-        symbols_path=arguments.symbols_path,
+        symbols_path=symbols_file(arguments.symbols_path, root),
         patterns=patterns,
     )
     return await call.ask(opened.session, launch, session.LaunchReply, deadline_s=_LAUNCH_S)

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
+from actors.gateway.command import project_folder
 from actors.gateway.sessions import ended_words, is_live, record_of
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
@@ -43,6 +44,8 @@ class TraceResult(Result):
 
 
 async def run(arguments: TraceArguments, call: Call) -> Result:
+    if arguments.project_root is not None:
+        project_folder(arguments.project_root)
     empty = [pattern for pattern in (*arguments.add, *arguments.remove) if not pattern.strip()]
     if empty:
         raise StrobeError(Code.INVALID_PATTERN, "A pattern is empty.", "Write a function name, for instance `main` or `ns::*`.", value=empty[0])
