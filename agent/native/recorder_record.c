@@ -99,16 +99,19 @@ static NOINLINE uint64_t enter_any(struct saved *saved)
     uint64_t hijack = 0;
     if (LIKELY(drafted)) {
         uint64_t span = add_own64(&thread->spans, 1) + 1;
-        bool wanted = flags & LANE_HOOK_FLAG_WANT_EXIT;
-        if (LIKELY(wanted))
-            wanted = shadow_push(thread, slot, span, (uint64_t)hook | (uint64_t)draft.flags << SHADOW_EXTRA_SHIFT, push.tail ? TAG_TAIL : TAG_LIVE);
-        if (LIKELY(wanted))
-            hijack = !push.tail;
-        else if (flags & LANE_HOOK_FLAG_WANT_EXIT)
-            SHARED_ADD(&hook->shared->unmatched, 1);
-        uint32_t entry_flags = draft.flags | (push.tail ? LANE_ENTRY_FLAG_TAIL_CALL : 0) | (wanted ? 0 : LANE_ENTRY_FLAG_NO_EXIT);
+        enum shadow_tag tag = push.tail ? TAG_TAIL : TAG_LIVE;
+        struct shadow *entry = NULL;
+        if (flags & LANE_HOOK_FLAG_WANT_EXIT) {
+            entry = shadow_push(thread, slot, span, (uint64_t)hook | (uint64_t)draft.flags << SHADOW_EXTRA_SHIFT, tag);
+            if (!entry)
+                SHARED_ADD(&hook->shared->unmatched, 1);
+        }
+        uint32_t entry_flags = draft.flags | (push.tail ? LANE_ENTRY_FLAG_TAIL_CALL : 0) | (entry ? 0 : LANE_ENTRY_FLAG_NO_EXIT);
         entry_head(draft.place.entry, ts, span, hook->id, LANE_KIND_ENTER, entry_flags, draft.slots, push.parent);
         lane_publish(&draft.place, draft.slots);
+        if (entry)
+            shadow_done(thread, entry, tag);
+        hijack = entry && tag == TAG_LIVE;
     }
     frame_ends(thread, outer);
     return hijack;
@@ -146,10 +149,12 @@ __attribute__((used)) uint64_t strobe_on_enter(struct saved *saved)
     bool room = lane_reserve(thread, slots, LANE_KIND_ENTER, &place);
     if (LIKELY(room)) {
         uint64_t span = add_own64(&thread->spans, 1) + 1;
-        shadow_add(thread, slot, span, (uint64_t)hook, TAG_LIVE);
+        struct shadow *entry = shadow_add(thread, slot, span, (uint64_t)hook, true);
         moves_run(hook, saved, place.entry);
         entry_head(place.entry, ts, span, hook->id, LANE_KIND_ENTER, 0, slots, parent);
         lane_publish(&place, slots);
+        in_order();
+        entry->slot = (uint64_t)slot;
     } else {
         lane_drop(hook->shared, LANE_KIND_ENTER);
     }
@@ -231,8 +236,9 @@ __attribute__((used)) void strobe_on_exit(struct saved_exit *saved)
     in_order();
     *slot = top->ret;
     in_order();
-    shadow_drop(thread, at);
     record_return(thread, hook, span, &saved->rdi, saved->xmm, ts);
+    in_order();
+    shadow_drop(thread, at);
     frame_ends(thread, 0);
 }
 
@@ -260,10 +266,13 @@ EXPORT uint64_t strobe_record_enter(uint64_t hook_address, const uint64_t regs[1
     struct values values = {regs, regs + 7, stack};
     if (draft_slowly(thread, hook, hook->enter, hook->fixed, &values, LANE_KIND_ENTER, &draft)) {
         span = add_own64(&thread->spans, 1) + 1;
-        bool wanted = (flags & LANE_HOOK_FLAG_WANT_EXIT) && shadow_push(thread, (uint64_t *)stack, span, (uint64_t)hook, TAG_MANAGED);
-        entry_head(draft.place.entry, ts, span, hook->id, LANE_KIND_ENTER, draft.flags | (wanted ? 0 : LANE_ENTRY_FLAG_NO_EXIT), draft.slots, push.parent);
+        struct shadow *entry = flags & LANE_HOOK_FLAG_WANT_EXIT ? shadow_push(thread, (uint64_t *)stack, span, (uint64_t)hook, TAG_MANAGED) : NULL;
+        entry_head(draft.place.entry, ts, span, hook->id, LANE_KIND_ENTER, draft.flags | (entry ? 0 : LANE_ENTRY_FLAG_NO_EXIT), draft.slots, push.parent);
         lane_publish(&draft.place, draft.slots);
-        span = wanted ? span : 0;
+        if (entry)
+            shadow_done(thread, entry, TAG_MANAGED);
+        else
+            span = 0;
     }
     frame_ends(thread, outer);
     return span;

@@ -8,7 +8,6 @@
 
 #define GHOSTS_MAX 64u    /* reaped by one call; more is a longjmp for certain */
 #define FOREIGN_MAX 256u  /* entries on other stacks looked at by one call */
-#define FOREIGN_SPAN (1ull << 20) /* further apart are no two frames of one stack that is not the thread's own */
 
 bool slot_read(const struct thread *thread, uint64_t slot, uint64_t *value)
 {
@@ -202,7 +201,7 @@ static uint64_t parent_foreign(struct thread *thread, uint64_t slot, bool same)
 {
     for (uint32_t tries = 0; tries < 8; tries++) {
         uint32_t low = thread->depth > FOREIGN_MAX ? thread->depth - FOREIGN_MAX : 0, best = ~0u;
-        uint64_t nearest = slot + FOREIGN_SPAN;
+        uint64_t nearest = stack_end(slot);
         for (uint32_t at = thread->depth; at-- > low;) {
             uint64_t other = UNTAG(thread->shadow[at].slot);
             if (!is_call(thread->shadow[at].slot) || is_native(thread, other) || other >= nearest || other < slot || (thread->shadow[at].hook & SHADOW_INTERNAL))
@@ -260,10 +259,10 @@ NOINLINE void shadow_leave(struct thread *thread, uint64_t *slot, const uint64_t
         if (!tail)
             *slot = entry.ret;
         in_order();
-        shadow_remove(thread, (uint32_t)at);
         if (TAG(entry.slot) == TAG_GHOST)
             thread->carved = 1;
         leave_one(thread, &entry, gpr, xmm, ts);
+        shadow_remove(thread, (uint32_t)at);
         if (!tail) {
             if ((thread->slow & SLOW_RESTORED) && !(thread->slow & SLOW_UNWINDING) && thread->depth <= thread->restored + 4)
                 unwind_rehijack(thread);

@@ -196,33 +196,37 @@ uint64_t shadow_innermost(const struct thread *thread);
 bool slot_read(const struct thread *thread, uint64_t slot, uint64_t *value);
 void slot_write(const struct thread *thread, uint64_t slot, uint64_t value);
 
-/* Pushes an entry and puts the exit stub into the slot. Marked busy until it is whole; beyond the depth all slots are 0, which counts
- * as busy too. There must be room. */
-INLINE void shadow_add(struct thread *thread, uint64_t *slot, uint64_t span, uint64_t hook, enum shadow_tag tag)
+/* Pushes an entry and puts the exit stub into the slot. It stays marked busy until the enter is published and shadow_done() is called;
+ * beyond the depth all slots are 0, which counts as busy too. There must be room. Returns the entry. */
+INLINE struct shadow *shadow_add(struct thread *thread, uint64_t *slot, uint64_t span, uint64_t hook, bool hijack)
 {
-    uint32_t at = add_own32(&thread->depth, 1);
-    struct shadow *entry = &thread->shadow[at];
+    struct shadow *entry = &thread->shadow[add_own32(&thread->depth, 1)];
     entry->slot = (uint64_t)slot | TAG_BUSY;
     in_order();
     entry->ret = *slot;
     entry->span = span;
     entry->hook = hook;
     in_order();
-    if (LIKELY(tag == TAG_LIVE))
+    if (LIKELY(hijack))
         *slot = EXIT_STUB;
     in_order();
-    entry->slot = (uint64_t)slot | (uint64_t)tag;
+    return entry;
 }
 
-/* The same for any stack. False when there is no room. */
-INLINE bool shadow_push(struct thread *thread, uint64_t *slot, uint64_t span, uint64_t hook, enum shadow_tag tag)
+INLINE void shadow_done(struct thread *thread, struct shadow *entry, enum shadow_tag tag)
+{
+    in_order();
+    entry->slot = UNTAG(entry->slot) | (uint64_t)tag;
+    if (UNLIKELY(!is_native(thread, entry->slot)))
+        shadow_mixed(thread, (uint32_t)(entry - thread->shadow));
+}
+
+/* shadow_add() for any stack; NULL when there is no room. */
+INLINE struct shadow *shadow_push(struct thread *thread, uint64_t *slot, uint64_t span, uint64_t hook, enum shadow_tag tag)
 {
     if (thread->depth + 8 >= thread->capacity && !shadow_make_room(thread)) /* 8: handlers may push between test and push */
-        return false;
-    shadow_add(thread, slot, span, hook, tag);
-    if (!is_native(thread, (uint64_t)slot))
-        shadow_mixed(thread, thread->depth - 1);
-    return true;
+        return NULL;
+    return shadow_add(thread, slot, span, hook, tag == TAG_LIVE);
 }
 
 /* Takes the top entry off. Its slot is 0 first, so that it counts as busy until the depth is lowered; when a handler switched to another
@@ -242,6 +246,8 @@ INLINE void shadow_drop(struct thread *thread, uint32_t at)
 void unwind_restore(struct thread *thread);
 void unwind_rehijack(struct thread *thread);
 void unwind_over(struct thread *thread);
+#define FOREIGN_SPAN (1ull << 20) /* further apart are no two frames of one stack that is not the thread's own */
+uint64_t stack_end(uint64_t slot);
 void internal_exit(struct thread *thread, const struct shadow *entry, int64_t result, uint64_t ts);
 
 /* recorder_marks.c, recorder_signals.c: internal hooks with something to do before and after */

@@ -89,11 +89,37 @@ static void long_jump(struct thread *thread, uint64_t buffer)
         unwind_rehijack(thread);
 }
 
+/* Stacks given to makecontext, the newest STACKS of them: what tells neighbours in one block of memory apart. */
+#define STACKS 256u
+static struct { uint64_t low, high; } stacks[STACKS];
+static uint32_t stacks_next;
+
 static void new_context(struct thread *thread, uint64_t context)
 {
-    uint64_t words[3] = {0};
-    if (read_safely(words, context, sizeof words) == sizeof words && is_native(thread, words[2])) /* uc_stack.ss_sp */
+    uint64_t words[5] = {0};
+    if (read_safely(words, context, sizeof words) < sizeof words) /* uc_flags, uc_link, ss_sp, ss_flags, ss_size */
+        return;
+    if (is_native(thread, words[2]))
         thread->carved = 1;
+    uint32_t at = 0;
+    while (at < STACKS && stacks[at].low != words[2])
+        at++;
+    if (at == STACKS)
+        at = SHARED_ADD(&stacks_next, 1) % STACKS;
+    stacks[at].high = 0;
+    in_order();
+    stacks[at].low = words[2];
+    in_order();
+    stacks[at].high = words[2] + words[4];
+}
+
+/* Where the stack that `slot` is on ends at most. */
+uint64_t stack_end(uint64_t slot)
+{
+    for (uint32_t i = 0; i < STACKS; i++)
+        if (slot >= stacks[i].low && slot < stacks[i].high)
+            return stacks[i].high;
+    return slot + FOREIGN_SPAN;
 }
 
 static uint64_t internal_returns(struct thread *thread, struct saved *saved, uint64_t extra, uint64_t keep, bool transparent)
@@ -102,8 +128,11 @@ static uint64_t internal_returns(struct thread *thread, struct saved *saved, uin
     struct push push;
     shadow_settle(thread, (uint64_t)slot, &push);
     uint64_t hook = saved->hook | SHADOW_INTERNAL | extra << SHADOW_EXTRA_SHIFT;
-    if (!shadow_push(thread, slot, transparent ? push.parent : keep, hook, push.tail ? TAG_TAIL : TAG_LIVE))
+    enum shadow_tag tag = push.tail ? TAG_TAIL : TAG_LIVE;
+    struct shadow *entry = shadow_push(thread, slot, transparent ? push.parent : keep, hook, tag);
+    if (!entry)
         return 0;
+    shadow_done(thread, entry, tag);
     if (!transparent)
         shadow_mixed(thread, thread->depth - 1);
     return !push.tail;

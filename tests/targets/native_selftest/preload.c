@@ -55,7 +55,7 @@ static void trace_symbols(const char *patterns)
 __attribute__((constructor)) static void start(void)
 {
     const char *library = getenv("SELFTEST_RECORDER"), *pool = getenv("SELFTEST_POOL"), *functions = getenv("SELFTEST_FUNCTIONS");
-    if (!library || !pool || !functions)
+    if (!library || !pool || !functions || getenv("SELFTEST_PLAIN"))
         return; /* a child of the program: the environment is cleared below */
     void *frames[1];
     backtrace(frames, 1); /* loads libgcc_s */
