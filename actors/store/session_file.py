@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 
 from actors.store.columns import Column, to_table
 from actors.store.counts import Counts, Key, Snapshot, count_pairs
+from actors.store.eviction import EVENTS_MAX_DEFAULT, TraceBlocks
 from actors.store.instance import open_instance, reader
 from actors.store.schema import SCHEMA_VERSION, TABLES, VALUE_COLUMNS
 from actors.store.sql_views import views
@@ -20,6 +22,11 @@ from strobe.model.session import SessionRecord
 
 Rows = list[dict[str, Any]]
 READERS_KEPT: Final = 4
+EVICTED: Final = "evicted"  # the cause under which evicted events are counted as lost
+_EVICTED: Final = """
+    SELECT 'enter', hook, thread, count(*) FROM raw_calls WHERE n <= {cut} GROUP BY ALL UNION ALL
+    SELECT 'exit', hook, thread, count(exit_n) FROM raw_calls WHERE n <= {cut} GROUP BY ALL UNION ALL
+    SELECT 'late', hook, thread, count(*) FROM raw_exits WHERE n <= {cut} GROUP BY ALL"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,10 @@ class SessionFile:
         self._value_columns = sum(f"a{k}" in columns for k in range(VALUE_COLUMNS))
         if not run("SELECT count(*) FROM duckdb_views() WHERE view_name = 'calls'").fetchall()[0][0]:
             self._make_views()
+        self._blocks = TraceBlocks(events_max(self.record))
+        blocks = f"SELECT n // {self._blocks.size}, (count(*) + count(exit_n))::BIGINT FROM raw_calls GROUP BY 1"
+        blocks += f" UNION ALL SELECT n // {self._blocks.size}, count(*) FROM raw_exits GROUP BY 1"
+        self._blocks.load(run(blocks).fetchall())
         self.losses: dict[str, int] = dict(run("SELECT cause, sum(lost)::BIGINT FROM losses GROUP BY cause").fetchall())
         self.point_pids: set[int] = {row[0] for row in run("SELECT DISTINCT pid FROM points WHERE pid IS NOT NULL").fetchall()}
         self.counts.publish(self._count_all(), self._snapshot())
@@ -147,11 +158,13 @@ class SessionFile:
     def commit(self, changes: Changes) -> None:
         """All of it in one transaction, or nothing. Afterwards it is on disk and every reader sees it."""
         with self._lock:
+            blocks = self._blocks.copy()
             self._connection.execute("BEGIN")
             try:
                 self._store(changes)
                 self._connection.execute("COMMIT")
             except BaseException:
+                self._blocks = blocks
                 self._connection.execute("ROLLBACK")
                 raise
             self.position = changes.position
@@ -159,10 +172,14 @@ class SessionFile:
                 self.open_calls = changes.open_calls
             if changes.record is not None:
                 self.record = changes.record
+                self._blocks.events_max = events_max(changes.record)
             for row in changes.rows.get("losses", []):
                 self.losses[row["cause"]] = self.losses.get(row["cause"], 0) + row["lost"]
             self.point_pids |= {row["pid"] for row in changes.rows.get("points", []) if row["pid"] is not None}
-            self.counts.publish(_added(changes), self._snapshot())
+            evicted = -sum(number for _, number in self._evicted)
+            if evicted:
+                self.losses[EVICTED] = self.losses.get(EVICTED, 0) + evicted
+            self.counts.publish([*_added(changes), *self._evicted], self._snapshot())
 
     def _store(self, changes: Changes) -> None:
         for table, columns in changes.columns.items():
@@ -171,6 +188,7 @@ class SessionFile:
         for table, rows in changes.rows.items():
             if rows:
                 self._insert(table, pa.Table.from_pylist(rows))
+        self._evicted = self._evict(changes.columns.get("raw_calls"), changes.columns.get("raw_exits"))
         at = changes.position
         values: list[Any] = [at.epoch, at.seq, at.resume, at.next_n, at.settled, at.newest]
         opened = ""
@@ -180,6 +198,24 @@ class SessionFile:
         self._connection.execute(f"UPDATE positions SET epoch = ?, seq = ?, resume = ?, next_n = ?, settled = ?, newest = ?{opened}", values)
         if changes.record is not None:
             self._connection.execute("UPDATE session SET record = ?", [changes.record.model_dump_json(by_alias=True)])
+
+    def _evict(self, calls: dict[str, Column] | None, exits: dict[str, Column] | None) -> list[tuple[Key, int]]:
+        """Makes room for what was just added. Answers what went, as (negative) counts."""
+        if calls:
+            self._blocks.add(calls["n"], calls.get("exit_n", Column(calls["n"].values, np.zeros(calls["n"].values.size, dtype=np.bool_))))
+        if exits:
+            self._blocks.add(exits["n"])
+        cut = self._blocks.overflow()
+        if cut is None:
+            return []
+        run = self._connection.execute
+        gone = run(_EVICTED.format(cut=cut)).fetchall()
+        for table in ("raw_calls", "raw_exits", "more_values"):
+            run(f"DELETE FROM {table} WHERE n <= {cut}")
+        lost = sum(number for _, _, _, number in gone)
+        if not run("UPDATE losses SET lost = lost + ? WHERE cause = ?", [lost, EVICTED]).fetchall()[0][0]:
+            run("INSERT INTO losses VALUES (?, NULL, NULL, ?)", [EVICTED, lost])
+        return [((branch, hook, thread), -number) for branch, hook, thread, number in gone if number]
 
     def _insert(self, table: str, rows: pa.Table) -> None:
         names = ", ".join(rows.column_names)
@@ -205,6 +241,10 @@ class SessionFile:
         """Writes what is in the log into the file. Readers that still run fail."""
         with self._lock:
             self._connection.close()
+
+
+def events_max(record: SessionRecord) -> int:
+    return int(record.detail.get("eventsMax") or EVENTS_MAX_DEFAULT)
 
 
 def _added(changes: Changes) -> list[tuple[Key, int]]:

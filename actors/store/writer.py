@@ -211,7 +211,7 @@ class SessionWriter:
     def _change_record(self, header: Header) -> None:
         known = {name for field in SessionRecord.model_fields.items() for name in (field[0], field[1].alias)}
         changed = {key: value for key, value in header.items() if key in known and key not in ("sessionId", "session_id")}
-        merged = {**self.record.model_dump(by_alias=True), **changed}
+        merged = {**self.record.model_dump(by_alias=True), **changed, "detail": {**self.record.detail, **(header.get("detail") or {})}}
         self.record = self._changed_record = SessionRecord.model_validate(merged)
 
     def _thread_of(self, part: Mapping[str, Any]) -> int:

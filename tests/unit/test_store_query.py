@@ -199,7 +199,8 @@ CASES: list[tuple[str, dict[str, Any], Callable[[Event], bool]]] = [
      lambda e: (exits(e) and e.get("returnValue") == 7 and e["returnValue"] is not True) or e.get("returnValue") == "0x7"),
     ("return null", {"return_value": ReturnFilter(is_null=True)}, lambda e: exits(e) and "returnValue" in e and e["returnValue"] is None),
     ("return bool", {"return_value": ReturnFilter(equals=True)}, lambda e: exits(e) and e.get("returnValue") is True),
-    ("all at once", {"pid": 77, "time_from": 5_000, "time_to": 60_000, "function": TextFilter(contains="net"), "argument": ArgumentFilter(name="size", equals=5), "min_duration_ns": 1},
+    ("all at once", {"pid": 77, "time_from": 5_000, "time_to": 60_000, "function": TextFilter(contains="net"),
+                      "argument": ArgumentFilter(name="size", equals=5), "min_duration_ns": 1},
      lambda e: e["pid"] == 77 and 5_000 <= e["timestampNs"] <= 60_000 and exits(e) and argument(e, "size") == 5 and (e["durationNs"] or 0) >= 1),
 ]  # fmt: skip
 
