@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import zmq
@@ -50,7 +51,7 @@ class GatewayLink:
         if read_stdin != self._reads_stdin:
             self._poller.register(0, zmq.POLLIN) if read_stdin else self._poller.unregister(0)
             self._reads_stdin = read_stdin
-        ready = dict(self._poller.poll(max(0, int(timeout_s * 1000))))
+        ready = dict(self._poller.poll(max(0, math.ceil(timeout_s * 1000))))
         messages = self._take_all() if self._socket in ready else []
         return 0 in ready, messages, self._monitor in ready and self._is_lost()
 

@@ -7,7 +7,7 @@ from typing import Final
 MAY_ASK: Final[dict[str, frozenset[str]]] = {
     "ctl": frozenset({"supervisor", "gateway", "stuck_detector", "session", "spawner", "indexer", "store"}),
     "gateway": frozenset({"supervisor", "stuck_detector", "session", "spawner", "indexer", "store"}),
-    "supervisor": frozenset({"gateway", "stuck_detector", "session", "spawner", "indexer", "store"}),
+    "supervisor": frozenset({"stuck_detector", "session", "spawner", "indexer", "store"}),
     "stuck_detector": frozenset({"session", "spawner", "indexer"}),
     "session": frozenset({"spawner", "indexer"}),
     "spawner": frozenset(),
