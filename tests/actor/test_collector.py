@@ -133,6 +133,17 @@ def entries_of(batch: Any) -> Any:
     return found[found["kind"] != Kind.PAD]
 
 
+def test_more_threads_than_chunks_come_and_go(bench: Bench) -> None:
+    keeper = bench.write("run", 60, 3_000, 0, 1)
+    collector = bench.collect(keeper)
+    keeper.continue_target()
+    ended(keeper)
+    collector.finish()
+    for hook in range(1, 61):
+        assert np.array_equal(bench.sink.committed.words(hook), np.arange(3_000))
+    assert len({part["thread"] for part in bench.sink.committed.slices()}) == 60 and all_free(bench.pool)
+
+
 def test_drops_are_counted_exactly(bench: Bench) -> None:
     keeper = bench.write("run", 3, 400_000, 0, 0)
     collector = bench.collect(keeper)

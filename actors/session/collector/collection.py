@@ -92,10 +92,10 @@ class Collection:
             return True
         self._look_at_crashes()
         self._send_submissions(submissions)
+        waiting = self._send_records(now_ns, urgent)
         if now_ns >= self._bury_next or finishing:
             self._bury_next = now_ns + BURY_NS
             self._lanes.bury(now_ns, 0 if finishing else BURY_NS)
-        waiting = self._send_records(now_ns, urgent)
         self._send_output(now_ns, urgent, finishing)
         if now_ns >= self._losses_next or urgent:
             self._losses_next = now_ns + LOSSES_NS
@@ -238,7 +238,9 @@ class Collection:
         elif wish.seq is None:
             if all_submitted and self._all_sent(wish, now_ns):
                 if wish.kind == "finish":
-                    if self._stream.window_free <= 0:
+                    self.losses.widen()
+                    self._send_losses()
+                    if self._stream.window_free < 2:
                         return False
                     self._send("end", {})
                     self._end_sent = True

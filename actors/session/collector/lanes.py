@@ -150,7 +150,10 @@ class Lanes:
         return all(self._serial[index] != serial or self._sent[index] >= written for index, (serial, written) in goal.items())
 
     def bury(self, now_ns: int, quiet_ns: int) -> None:
-        """Closes the chunks of dead threads that were quiet for `quiet_ns`, and passes over what they never published."""
+        """Closes the chunks of threads that the last look saw, that are dead now and were quiet for `quiet_ns`.
+
+        What they never published is passed over. A thread that the look saw and that is dead cannot have come by another chunk since.
+        """
         heads = self._heads
         # While both are 0 a new owner has not written its name yet.
         owned = (heads[:, _STATE] != ChunkState.FREE) & (heads[:, _PID] != 0) & (heads[:, _TID] != 0)
@@ -223,5 +226,6 @@ class Lanes:
         self._pool.maps[index] = 0
         head[_READ] = head[_PID] = head[_TID] = 0
         self._sent[index] = self._limit[index] = 0
+        self._heads[index] = 0  # whoever owns it next is not who this look saw
         self._pool.add_free(1)
         head[_STATE] = ChunkState.FREE

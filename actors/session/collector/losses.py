@@ -20,7 +20,8 @@ class Losses:
 
     def __init__(self, pool: Pool, state: Any = None) -> None:
         self._pool = pool
-        self.hook_limit = 0
+        used = np.flatnonzero(pool.hooks["flags"] | (pool.hooks["dropped"] != 0))
+        self.hook_limit = int(used.max(initial=0))
         self._hooks = np.zeros(pool.hooks.size, dtype=np.uint64)
         self._kinds = np.zeros(pool.header["dropped_by_kind"].size, dtype=np.uint64)
         self.unfinished_told = 0
@@ -29,7 +30,6 @@ class Losses:
             ids, totals, kinds, self.unfinished_before, self.unfinished_told = state
             self._hooks[np.frombuffer(ids, dtype=np.uint32)] = np.frombuffer(totals, dtype=np.uint64)
             self._kinds[:] = np.frombuffer(kinds, dtype=np.uint64)
-            self.hook_limit = int(np.frombuffer(ids, dtype=np.uint32).max(initial=0))
         self._packed: list[Any] | None = None
 
     def state(self, unfinished: int) -> list[Any]:
@@ -56,6 +56,10 @@ class Losses:
             batches.append({"hooks": {}, "kinds": {"unfinished": self.unfinished_before + unfinished - self.unfinished_told}, "cause": THREAD_DIED})
             self.unfinished_told = self.unfinished_before + unfinished
         return batches
+
+    def widen(self) -> None:
+        """From now on look at all hooks."""
+        self.hook_limit = self._hooks.size - 1
 
     def totals(self, unfinished: int) -> dict[str, int]:
         """By cause, since the session began; what is 0 is left out."""
