@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
+import frida
 import frida.aio
 
-from actors.spawner.preparation import Loaded, finish, prepare_hooks
+from actors.spawner.fallback import NO_RECORDER, Fallback, attach_hooks, start_fallback
+from actors.spawner.preparation import Loaded, Preparation, finish, prepare_hooks
 from actors.spawner.process import TargetProcess
 from actors.spawner.quiet import QuietDevice
 from actors.spawner.refusal import check_free, explain
@@ -18,11 +22,16 @@ from strobe.protocol.spawner import Prepare, PrepareReply
 
 
 class Injector:
-    """`recorder` and `bundle` are the built files. One visit at a time: Frida's helper is one process wide thing."""
+    """`recorder` and `bundle` are the built files. One visit at a time: the kernel knows Frida's ptrace work by the thread it is done in.
 
-    def __init__(self, recorder: Path, bundle: Path) -> None:
+    `fallback_only`: as if the recorder could not be loaded anywhere.
+    """
+
+    def __init__(self, recorder: Path, bundle: Path, *, fallback_only: bool = False) -> None:
         self._recorder = recorder
         self._agent: bytes | str = bundle.read_text()
+        self._fallback_only = fallback_only
+        self._residents: dict[int, Fallback] = {}
         self._device: QuietDevice | None = None
         self._turn = asyncio.Lock()
 
@@ -47,27 +56,64 @@ class Injector:
         check_free(target)
         async with self._turn:
             try:
+                resident = self._residents.get(ask.pid)
+                if resident is not None and resident.is_alive:
+                    return await attach_hooks(resident, ask.hooks)
                 return await self._visit(target, ask)
             except FRIDA_ERRORS as error:
                 raise explain(target, error) from error
+
+    async def close(self) -> None:
+        """Nothing of Frida's is left here: no thread, process, socket or file. Agents that record as a fallback go on in their targets."""
+        async with self._turn:
+            for resident in self._residents.values():
+                with suppress(frida.InvalidOperationError):  # its target has ended
+                    await resident.visit.eternalize()
+            self._residents.clear()
+            if self._device is not None:
+                await bounded(self._device.close(), STEP_S, "shutdown")
+                self._device = None
 
     async def _local(self) -> frida.aio.Device:
         if self._device is None:
             self._device = await bounded(QuietDevice.open(), STEP_S, "start")
         return self._device.device
 
-    async def close(self) -> None:
-        """Nothing of Frida's is left: no thread, process, socket or file."""
-        async with self._turn:
-            if self._device is not None:
-                await bounded(self._device.close(), STEP_S, "shutdown")
-                self._device = None
-
     async def _visit(self, target: TargetProcess, ask: Prepare) -> PrepareReply:
         visit = await Visit.enter(await self._local(), target, self._agent, held=ask.held)
+        stays = False
         try:
-            loaded = Loaded.from_agent(await visit.call("load", str(self._recorder), ask.pool_path))
-            preparation = await prepare_hooks(visit, loaded, ask.hooks, str(self._recorder))
+            outcome = await self._work(visit, ask)
+            stays = isinstance(outcome, Fallback)
         finally:
-            await visit.leave()
-        return finish(target.pid, preparation)
+            await (visit.stay() if stays else visit.leave())
+        if isinstance(outcome, Preparation):
+            return finish(target.pid, outcome)
+        if isinstance(outcome, Fallback):
+            self._residents[target.pid] = outcome
+            return outcome.first
+        return outcome
+
+    async def _work(self, visit: Visit, ask: Prepare) -> Preparation | Fallback | PrepareReply:
+        """By the recorder; else by the fallback; else a reply that says why neither can record."""
+        try:
+            if self._fallback_only:
+                raise NotLoaded(NO_RECORDER)
+            loaded = await self._load(visit, ask.pool_path)
+        except NotLoaded as reason:
+            return await start_fallback(visit, ask, str(reason))
+        return await prepare_hooks(visit, loaded, ask.hooks, str(self._recorder))
+
+    async def _load(self, visit: Visit, pool_path: str) -> Loaded:
+        try:
+            row = await visit.call("load", str(self._recorder), pool_path)
+        except frida.aio.RPCException as error:
+            raise NotLoaded(str(error).splitlines()[0]) from error
+        loaded = Loaded.from_agent(row)
+        if loaded.status:
+            raise NotLoaded(f"it cannot map {pool_path}: {os.strerror(-loaded.status)}")
+        return loaded
+
+
+class NotLoaded(Exception):
+    """Why the recorder could not be loaded into a target."""

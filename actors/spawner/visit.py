@@ -64,6 +64,16 @@ class Visit:
         """An export of the agent's; its error is an RPCException with the agent's words."""
         return await bounded(getattr(self.script.exports, name)(*arguments), bound_s, name)
 
+    async def stay(self) -> None:
+        """The agent stays in the target; one that was held stays stopped where it was, traced by nobody."""
+        if self.held_at is not None:
+            await hand_over(self.device, self.target, frozenset(), self.held_at)
+            self.held_at = None
+
+    async def eternalize(self) -> None:
+        """The agent stays although this process goes."""
+        await bounded(self.script.eternalize(), STEP_S, "eternalize")
+
     async def leave(self) -> None:
         """The agent goes; a target that was held stays stopped where it was, traced by nobody."""
         await bounded(self.script.unload(), STEP_S, "unload")

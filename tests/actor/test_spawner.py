@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import signal
 import subprocess
+import sys
+import tempfile
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -14,15 +17,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from actors.session.ptrace import calls
 from actors.session.ptrace.patching import install, restore, take_over
 from actors.session.ptrace.threads import thread_ids, thread_state, tracer_of
 from actors.spawner.injector import Injector
 from strobe.artifacts import artifact
+from strobe.errors import Code, StrobeError
 from strobe.lanes.layout import Kind
 from strobe.lanes.pool import Pool, create_pool
 from strobe.protocol.spawner import HookSpec, Patch, Prepare, PrepareReply
 from tests.harness.hooking import bias, code_differs, enable, hook_specs, raw_plan, symbols
-from tests.harness.launching import Launcher, launcher, output_of
+from tests.harness.launching import Launcher, eventually, launcher, output_of
 from tests.harness.recording import check_calls, read_recording
 from tests.harness.targets import program
 
@@ -34,8 +39,8 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 @asynccontextmanager
-async def injector() -> AsyncIterator[Injector]:
-    made = Injector(artifact("strobe-recorder.so"), artifact("agent.js"))
+async def injector(*, recorder: Path | None = None, fallback_only: bool = False) -> AsyncIterator[Injector]:
+    made = Injector(recorder or artifact("strobe-recorder.so"), artifact("agent.js"), fallback_only=fallback_only)
     try:
         await made.warm()
         yield made
@@ -267,3 +272,191 @@ def assert_counted(pool: Pool, hooked: set[int], calls: int) -> None:
         assert not wrong, (kind, len(wrong), wrong)
     for thread in recording.threads.values():
         check_calls(thread)
+
+
+# Without the recorder
+
+
+def test_the_fallback_records_calls_with_arguments_and_results(launches: Launcher, pool: Pool) -> None:
+    """Enters and exits of threads, exact: the program itself counts its calls. The payload is what the plan says."""
+
+    async def work() -> None:
+        path = program("numbers.c", "-O1")
+        async with injector(fallback_only=True) as host:
+            keeper = launches.start(str(path), "50", "2", "5", stop=True)
+            pid = keeper.status().pid
+            hooks = hook_specs(pid, path, ["leaf", "middle", "chain", "numbered_line"], plan=raw_plan(2))
+            enable(pool, hooks)
+            reply = await prepare(host, pid, pool, hooks, held=True)
+            assert reply.recorder == "fallback" and not reply.patches and not reply.refused and reply.arm_address is None
+            assert reply.detail is not None and "Interceptor" in reply.detail
+            await asyncio.to_thread(take_over, pid, reply.writes, reply.patches, reply.arm_address)
+            assert os.waitstatus_to_exitcode(keeper.wait(lambda status: status.ended, WAIT_S).wait_status) == 17
+        lines, calls = output_of(keeper)
+        assert lines.count(b"\n") == 50
+        recording = read_recording(pool.path)
+        assert not sum(recording.dropped_by_kind)
+        assert calls == b"calls %d\n" % recording.count(Kind.ENTER) == b"calls %d\n" % recording.count(Kind.EXIT)
+        for entries in recording.threads.values():
+            check_calls(entries)
+        results = {int(entry["span"]): int(entry["word"]) for entry in recording.all if entry["kind"] == Kind.EXIT and entry["hook"] == 1}
+        leaves = [(int(entry["span"]), payload) for entry, payload in recording.entries_with_payload() if entry["hook"] == 1 and entry["kind"] == Kind.ENTER]
+        for span, payload in leaves[:1000]:
+            value, step = (int.from_bytes(payload[at : at + 8], "little") for at in (0, 8))
+            assert results[span] == (value * 31 + step) % (1 << 64)
+
+    run(work())
+
+
+def test_the_fallback_counts_exactly(pool: Pool) -> None:
+    async def work() -> None:
+        with busy() as target:
+            async with injector(fallback_only=True) as host:
+                target.tell("hold")
+                first, second = (hook_specs(target.pid, target.path, names, first_id=n) for n, names in ((1, target.names[:300]), (301, target.names[300:400])))
+                enable(pool, first + second)
+                replies = [await prepare(host, target.pid, pool, first), await prepare(host, target.pid, pool, second)]
+                refused = {id_ for reply in replies for id_ in reply.refused_ids}
+                assert len(refused) < 40
+                target.tell("count 5")
+                assert_counted(pool, {hook.id for hook in first + second} - refused, 5 * 4)
+            target.tell("count 2")  # the host is gone
+            assert_counted(pool, {hook.id for hook in first + second} - refused, 7 * 4)
+            target.quit()
+
+    run(work())
+
+
+def test_a_recorder_that_cannot_be_loaded_is_replaced_and_named(launches: Launcher, pool: Pool, tmp_path: Path) -> None:
+    """Where exceptions may pass, only entries are recorded; the program behaves as without Strobe."""
+    broken = tmp_path / "strobe-recorder.so"
+    broken.write_text("this is no library")
+
+    async def work() -> None:
+        path = program("exceptions.cpp", "-O1")
+        native = subprocess.run([str(path)], capture_output=True, check=False)
+        async with injector(recorder=broken) as host:
+            keeper = launches.start(str(path), stop=True)
+            pid = keeper.status().pid
+            hooks = hook_specs(pid, path, [name for name, symbol in symbols(path).items() if symbol.size > 16 and name != "_start"], plan=raw_plan())
+            enable(pool, hooks)
+            reply = await prepare(host, pid, pool, hooks, held=True)
+            assert reply.recorder == "fallback" and reply.detail is not None
+            assert str(broken) in reply.detail and "returns are not recorded" in reply.detail
+            await asyncio.to_thread(take_over, pid, reply.writes, reply.patches, reply.arm_address)
+            status = keeper.wait(lambda status: status.ended, WAIT_S).wait_status
+        assert (output_of(keeper), os.waitstatus_to_exitcode(status)) == ((native.stdout, native.stderr), native.returncode)
+        recording = read_recording(pool.path)
+        assert recording.count(Kind.ENTER) > 100 and recording.count(Kind.EXIT) == 0
+
+    run(work())
+
+
+def test_without_a_pool_nothing_is_recorded_and_the_program_runs(launches: Launcher, tmp_path: Path) -> None:
+    async def work() -> None:
+        async with injector() as host:
+            keeper = launches.start(str(program("windows.c", "-O1")), stop=True)
+            pid = keeper.status().pid
+            reply = await host.prepare(Prepare(pid=pid, held=True, pool_path=str(tmp_path / "missing"), hooks=[]))
+            assert reply.recorder == "none" and reply.detail is not None and "No such file" in reply.detail
+            await asyncio.to_thread(take_over, pid, reply.writes, reply.patches, reply.arm_address)
+            assert keeper.wait(lambda status: status.ended, WAIT_S).wait_status == 0
+
+    run(work())
+
+
+# When it cannot be done
+
+
+def test_a_process_that_is_gone_or_held_by_another(pool: Pool) -> None:
+    async def work() -> None:
+        async with injector() as host:
+            sleeper = subprocess.Popen(["sleep", "60"])
+            try:
+                seize(sleeper.pid)
+                with pytest.raises(StrobeError) as raised:
+                    await prepare(host, sleeper.pid, pool, [])
+                assert raised.value.code is Code.FRIDA_ATTACH_FAILED and f"(pid {os.getpid()}" in raised.value.what
+            finally:
+                sleeper.kill()
+                sleeper.wait()
+            with pytest.raises(StrobeError) as raised:
+                await prepare(host, sleeper.pid, pool, [])
+            assert raised.value.code is Code.PROCESS_EXITED
+
+    run(work())
+
+
+def seize(pid: int) -> None:
+    """As a debugger does; the kernel ends it with the process."""
+    calls.ptrace(calls.SEIZE, pid)
+
+
+@pytest.mark.parametrize("tries", [4, pytest.param(40, marks=pytest.mark.full)])
+def test_a_target_killed_during_a_visit(launches: Launcher, pool: Pool, tries: int) -> None:
+    """Whenever it dies, the answer is PROCESS_EXITED or a reply in time, and the next visit works."""
+
+    async def work() -> None:
+        path = str(program("windows.c", "-O1"))
+        choose = random.Random(tries)
+        async with injector() as host:
+            for _ in range(tries):
+                pid = launches.start(path, stop=True).status().pid
+                visit = asyncio.create_task(prepare(host, pid, pool, [], held=True))
+                await asyncio.sleep(choose.uniform(0, 0.2))  # an instant chosen at random, not a wait for something
+                os.kill(pid, signal.SIGKILL)
+                try:
+                    await visit
+                except StrobeError as error:
+                    assert error.code is Code.PROCESS_EXITED, error
+            keeper = launches.start(path, stop=True)
+            reply = await prepare(host, keeper.status().pid, pool, [], held=True)
+            assert reply.recorder == "native"
+
+    run(work())
+
+
+def test_a_host_leaves_nothing_behind(pool: Pool) -> None:
+    """No process, no file in the temporary folder, no thread in the target: also when the host was killed in the middle of its work."""
+    script = (
+        "import asyncio, sys\n"
+        "from actors.spawner.injector import Injector\n"
+        "from strobe.artifacts import artifact\n"
+        "from strobe.protocol.spawner import Prepare\n"
+        "async def work():\n"
+        "    host = Injector(artifact('strobe-recorder.so'), artifact('agent.js'))\n"
+        "    await host.warm()\n"
+        "    print('warm', flush=True)\n"
+        "    while True:\n"
+        f"        await host.prepare(Prepare(pid=int(sys.argv[1]), held=False, pool_path={str(pool.path)!r}, hooks=[]))\n"
+        "        print('visited', flush=True)\n"
+        "asyncio.run(work())\n"
+    )
+    before = leftovers()
+    with busy() as target:
+        own = thread_ids(target.pid)
+        host = subprocess.Popen([sys.executable, "-c", script, str(target.pid)], stdout=subprocess.PIPE, text=True)
+        assert host.stdout is not None
+        for _ in range(2):
+            assert host.stdout.readline()
+        host.kill()
+        host.communicate()
+        eventually(lambda: sorted(thread_ids(target.pid)) == sorted(own), "the target has its own threads only")
+        eventually(lambda: "frida" not in Path(f"/proc/{target.pid}/maps").read_text(), "no agent is mapped")
+        target.tell("count 1")
+        assert leftovers() <= before
+        target.quit()
+
+
+def leftovers() -> set[str]:
+    """Files and daemons that a Frida host may leave: those of this test's own environment."""
+    folder = Path(tempfile.gettempdir())
+    found = {path.name for pattern in ("strobe-frida-*", "frida-*", "idun-*") for path in folder.glob(pattern)}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"/idund"):
+            found.add(words[0].decode())
+    return found

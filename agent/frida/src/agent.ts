@@ -1,6 +1,8 @@
 // What runs inside a target for the length of a visit: loads the recorder, prepares thunks, leaves. It applies nothing: the session
-// writes the bytes once this agent is gone. No JavaScript runs per traced call.
+// writes the bytes once this agent is gone. Only where the recorder cannot be loaded does it stay and hook by itself (fallback.ts).
+// No JavaScript runs per traced call.
 
+import { Started, attach, start } from "./fallback.js";
 import { Prepared, prepare } from "./prepare.js";
 import { Internal, Recorder } from "./recorder.js";
 
@@ -19,5 +21,11 @@ rpc.exports = {
     },
     prepare(count: number, data: ArrayBuffer): [Prepared, ArrayBuffer] {
         return prepare(recorder!, count, data);
+    },
+    fallback(poolPath: string): Started {
+        return start(poolPath);
+    },
+    attach(count: number, data: ArrayBuffer): [number, string][] {
+        return attach(count, data);
     },
 };
