@@ -10,7 +10,9 @@ from strobe.model.session import Capabilities
 Runtime = Literal["native", "python", "node", "deno", "bun", "go", "script", "unknown"]
 RECORDER_NOTES = {
     "native": (),
-    "fallback": ("Tracing runs over Frida's Interceptor because the recorder could not be loaded: about ten times dearer per call, and Frida stays in the process.",),
+    "fallback": (
+        "Tracing runs over Frida's Interceptor because the recorder could not be loaded: about ten times dearer per call, and Frida stays in the process.",
+    ),
     "none": (),
 }
 

@@ -63,7 +63,8 @@ class Probes:
         """Gives ids, which are never reused. Errors: LIMIT_EXCEEDED when the hook table is full."""
         if self.next_id + len(places) > HOOK_CAPACITY:
             room = HOOK_CAPACITY - self.next_id
-            raise StrobeError(Code.LIMIT_EXCEEDED, f"{len(places)} more hooks don't fit: {room} of {HOOK_CAPACITY} left.", "Narrow the patterns, or start a new session.")
+            what = f"{len(places)} more hooks don't fit: {room} of {HOOK_CAPACITY} left."
+            raise StrobeError(Code.LIMIT_EXCEEDED, what, "Narrow the patterns, or start a new session.")
         first = self.next_id
         self.next_id += len(places)
         triples = zip(places, addresses, plans, strict=True)
