@@ -8,11 +8,13 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from actors.gateway.abandoned import LOOK_EVERY_S, abandoned
 from actors.gateway.calls import Calls
 from actors.gateway.peer import Peer
 from actors.gateway.tool import Client
 from strobe import __version__, paths
-from strobe.protocol import shim, supervisor
+from strobe.errors import StrobeError
+from strobe.protocol import shim, store, supervisor
 from strobe.runtime import Actor
 from strobe.runtime.shims import ShimMessage, ShimServer
 
@@ -32,6 +34,7 @@ class Gateway(Actor):
         await self._socket.bind()
         self._run(self._listen())
         self._run(self._look_after())
+        self._run(self._end_abandoned())
 
     async def stopping(self, reason: str) -> None:
         del reason
@@ -117,6 +120,22 @@ class Gateway(Actor):
                 self.log.info("silent client dropped", client=self._peers[identity].client.id)
                 self._forget(identity)
             self._count()
+
+    async def _end_abandoned(self) -> None:
+        since = time.monotonic()
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                records = (await self.ask("store", store.ListSessions())).sessions
+                connected = {peer.client.id for peer in self._peers.values()}
+                for record in abandoned(records, connected, self._calls.called, since, time.monotonic()):
+                    self.log.info("abandoned session ended", session=record.session_id)
+                    await self.ask("store", store.EndSession(session_id=record.session_id, state=str(record.state), retain=True))
+                    await self.ask("supervisor", supervisor.CloseSession(session_id=record.session_id))
+                known = {record.session_id for record in records}
+                self._calls.called = {name: at for name, at in self._calls.called.items() if name in known}
+            except StrobeError as error:
+                self.log.warning("abandoned sessions not looked at", error=str(error))
 
     def _count(self) -> None:
         counted = (len(self._peers), self._calls.in_flight)

@@ -36,6 +36,7 @@ class Calls:
         self._asker = asker
         self.log = log
         self._running: dict[str, int] = {}
+        self.called: dict[str, float] = {}  # session id: monotonic time of the last call about it
         self._background: set[asyncio.Task[Any]] = set()
 
     @property
@@ -86,6 +87,8 @@ class Calls:
     async def _run(self, item: Tool | Alias, given: Mapping[str, Any], client: Client, cause: str) -> CallToolResult:
         tool = item.tool if isinstance(item, Alias) else item
         arguments = parse_arguments(tool, item.arguments(given) if isinstance(item, Alias) else given)
+        if session_id := getattr(arguments, "session_id", None):
+            self.called[session_id] = time.monotonic()
         settings = load_settings(_project_root(arguments))
         call = Call(client, cause, self._asker, settings.values, self._keep, list(settings.warnings))
         result = await tool.run(arguments, call)

@@ -212,11 +212,11 @@ async def test_two_clients_share_the_node_and_not_their_sessions_names(shared_ho
 
 
 async def test_pages_follow_each_other_without_gap_or_overlap(one: Strobe) -> None:
-    session = await one.launch(ticks(), "60", "1", root=TARGETS, trace=["tick", "weight"])
+    session = await one.launch(ticks(), "12", "1", root=TARGETS, trace=["tick", "weight"])
     await one.until_ended(session, within_s=ENDS_S)
     everything = [event["id"] for event in await one.events(session)]
-    assert len(everything) == len(set(everything)) > 240
-    for budget in (500, 1500, 4000):
+    assert len(everything) == len(set(everything)) > 60 - 1
+    for budget in (700, 4000):
         paged: list[str] = []
         cursor: dict[str, str] = {}
         while True:

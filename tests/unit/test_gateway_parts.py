@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from actors.gateway.abandoned import ABANDONED_S, abandoned
 from actors.gateway.command import check_arguments, find_program, is_python, project_folder, symbols_file, target_environment
 from actors.gateway.schema import compact_schema
 from actors.gateway.tools import ALIASES, TOOLS
 from actors.gateway.validate import parse_arguments
 from strobe.errors import Code, StrobeError
+from strobe.model.session import SessionRecord, SessionState
 
 BY_NAME = {tool.name: tool for tool in TOOLS}
 
@@ -165,6 +167,27 @@ def test_an_alias_fixes_its_arguments() -> None:
     assert stop.arguments({"sessionId": "s"}) == {"sessionId": "s", "action": "stop"}
     with pytest.raises(StrobeError):
         stop.arguments({"action": "list"})
+
+
+def record(name: str, state: SessionState, *, retained: bool = False, client: str = "gone") -> SessionRecord:
+    return SessionRecord(
+        session_id=name, client_id=client, binary_path="/b", command=["/b"], cwd="/", project_root="/", pid=1, state=state, started_at=1,
+        started_monotonic_ns=1, retained=retained,
+    )  # fmt: skip
+
+
+def test_abandoned_sessions_are_those_that_ended_and_nobody_asks_about() -> None:
+    records = [
+        record("exited", SessionState.EXITED),
+        record("crashed", SessionState.CRASHED),
+        record("asked about", SessionState.EXITED),
+        record("running", SessionState.RUNNING),
+        record("retained", SessionState.EXITED, retained=True),
+        record("connected", SessionState.EXITED, client="here"),
+    ]
+    late = 100.0 + ABANDONED_S + 1
+    assert [each.session_id for each in abandoned(records, {"here"}, {"asked about": 200.0}, 100.0, late)] == ["exited", "crashed"]
+    assert abandoned(records, {"here"}, {}, 100.0, late - 2) == []
 
 
 class Inner(BaseModel):
