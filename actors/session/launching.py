@@ -121,21 +121,21 @@ async def _install(tracing: Tracing, ask: Launch) -> tuple[int, list[str]]:
     """
     target, probes = tracing.target, tracing.target.journal.probes
     probes.patterns = probes.changed_patterns(ask.patterns, [])
-    modules = [module for module in mapped_modules(target.pid) if module.path == str(Path(ask.command).resolve())]
+    program = str(Path(f"/proc/{target.pid}/exe").readlink())  # a script's is its interpreter
+    modules = [module for module in mapped_modules(target.pid) if module.path == program]
     wanted, warnings = await tracing.resolve(probes.patterns, modules)
     hooks = await tracing.new_hooks(list(wanted.values()), modules)
     reply = await tracing.prepare(hooks, held=True)
     mapped = mapped_modules(target.pid) if probes.patterns else []  # now: once it runs it may be gone in no time
     tracing.settle(await asyncio.to_thread(patching.take_over, target.pid, reply.writes, reply.patches, reply.arm_address))
     matched = len(wanted)
-    if probes.patterns:
-        if any(is_own(module.path, modules[0].path) and module.path != modules[0].path for module in mapped):
-            more, warnings = await tracing.resolve(probes.patterns, mapped)
-            late = await tracing.new_hooks([place for address, place in more.items() if address not in wanted], mapped)
-            if late:
-                second = await tracing.prepare(late, held=False)
-                tracing.settle(await asyncio.to_thread(patching.install, target.pid, second.writes, second.patches))
-            matched = len(more)
+    if any(is_own(module.path, program) and module.path != program for module in mapped):
+        more, warnings = await tracing.resolve(probes.patterns, mapped)
+        late = await tracing.new_hooks([place for address, place in more.items() if address not in wanted], mapped)
+        if late:
+            second = await tracing.prepare(late, held=False)
+            tracing.settle(await asyncio.to_thread(patching.install, target.pid, second.writes, second.patches))
+        matched = len(more)
     return matched, warnings
 
 

@@ -111,7 +111,7 @@ async def killed_once(strobe: Strobe, client: Client, program: Path, role: str, 
     result = await told(strobe, session_id)
     lines = "".join(f"line {number}\n" for number in range(LINES))
     if result.stdout != lines:
-        at = len(os.path.commonprefix([result.stdout, lines]))
+        at = next((at for at, (is_, should) in enumerate(zip(result.stdout, lines, strict=False)) if is_ != should), min(len(result.stdout), len(lines)))
         pytest.fail(f"stdout after kill of {role} at {after_s:.3f} s differs at byte {at}: {result.stdout[at : at + 60]!r}, not {lines[at : at + 60]!r}")
     calls = int(re.fullmatch(r"calls (\d+)\n", result.stderr)[1])  # type: ignore[index]
     assert result.status["exitCode"] == EXIT_STATUS
