@@ -216,6 +216,19 @@
     running = { module, exits, hooks: [] };
     return { status: 0, exits };
   }
+  var OVERWRITTEN_MAX = 16;
+  function callsAtOnce(address) {
+    let at = address;
+    while (at.sub(address).toInt32() < OVERWRITTEN_MAX) {
+      const instruction = Instruction.parse(at);
+      if (instruction.mnemonic === "call")
+        return true;
+      if (instruction.mnemonic === "ret" || instruction.mnemonic === "jmp")
+        return false;
+      at = instruction.next;
+    }
+    return false;
+  }
   function attach(count, data) {
     const { module, exits, hooks } = running;
     const view = new DataView(data);
@@ -229,8 +242,11 @@
       const hook = Memory.alloc(8 + planBytes);
       hook.writeU32(id).add(4).writeU32(planBytes / PLAN_OP_BYTES);
       hook.add(8).writeByteArray(data.slice(plan, plan + planBytes));
+      const address = ptr("0x" + view.getBigUint64(at, true).toString(16));
       try {
-        Interceptor.attach(ptr("0x" + view.getBigUint64(at, true).toString(16)), callbacks, hook);
+        if (!exits && callsAtOnce(address))
+          throw new Error("a call in its first bytes could not be unwound through");
+        Interceptor.attach(address, callbacks, hook);
         hooks.push(hook);
       } catch (error) {
         refused.push([id, error.message]);

@@ -74,6 +74,22 @@ export function start(poolPath: string): Started {
     return { status: 0, exits };
 }
 
+const OVERWRITTEN_MAX = 16; // bytes that Interceptor may replace
+
+// Frida moves a call out of the first bytes as it is: what it calls then returns into Frida's memory, which no unwinder knows.
+function callsAtOnce(address: NativePointer): boolean {
+    let at = address;
+    while (at.sub(address).toInt32() < OVERWRITTEN_MAX) {
+        const instruction = Instruction.parse(at);
+        if (instruction.mnemonic === "call")
+            return true;
+        if (instruction.mnemonic === "ret" || instruction.mnemonic === "jmp")
+            return false;
+        at = instruction.next;
+    }
+    return false;
+}
+
 // Installs hooks; for each that could not be: its id and why.
 export function attach(count: number, data: ArrayBuffer): [number, string][] {
     const { module, exits, hooks } = running!;
@@ -88,8 +104,11 @@ export function attach(count: number, data: ArrayBuffer): [number, string][] {
         const hook = Memory.alloc(8 + planBytes);
         hook.writeU32(id).add(4).writeU32(planBytes / layout.PLAN_OP_BYTES);
         hook.add(8).writeByteArray(data.slice(plan, plan + planBytes));
+        const address = ptr("0x" + view.getBigUint64(at, true).toString(16));
         try {
-            Interceptor.attach(ptr("0x" + view.getBigUint64(at, true).toString(16)), callbacks, hook);
+            if (!exits && callsAtOnce(address))
+                throw new Error("a call in its first bytes could not be unwound through");
+            Interceptor.attach(address, callbacks, hook);
             hooks.push(hook);
         } catch (error) {
             refused.push([id, (error as Error).message]);
