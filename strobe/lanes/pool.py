@@ -75,7 +75,7 @@ class Pool:
         self.header["stream_dev"] = devices
 
     def add_free(self, amount: int) -> None:
-        """Atomic against the writers. Without machine code a plain add, which may lose a writer's: `repair_free` mends that."""
+        """Atomic against the writers. Without machine code a plain add, which may lose a writer's; the collector mends the counter."""
         functions = machine()
         if functions is None:
             self.header["chunks_free"] += amount

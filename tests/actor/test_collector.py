@@ -144,6 +144,16 @@ def test_more_threads_than_chunks_come_and_go(bench: Bench) -> None:
     assert len({part["thread"] for part in bench.sink.committed.slices()}) == 60 and all_free(bench.pool)
 
 
+def test_a_counter_of_free_chunks_that_is_off_is_mended(bench: Bench) -> None:
+    keeper = bench.write("hold")
+    collector = bench.collect(keeper)
+    bench.pool.add_free(-3)  # as three writers would leave it that were killed between counting and claiming
+    eventually(lambda: int(bench.pool.header["chunks_free"]) == 16, "mended")
+    keeper.continue_target()
+    eventually(lambda: int(bench.pool.header["chunks_free"]) == 15, "one is claimed")
+    collector.flush(5)
+
+
 def test_drops_are_counted_exactly(bench: Bench) -> None:
     keeper = bench.write("run", 3, 400_000, 0, 0)
     collector = bench.collect(keeper)

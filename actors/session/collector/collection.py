@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,11 @@ from actors.session.collector.lanes import Advance, Lanes, Slice
 from actors.session.collector.losses import Losses
 from actors.session.collector.mark import ResumeMark
 from actors.session.collector.order import HOLD_NS, SLACK_NS
+from actors.session.collector.outbox import Outbox, Parts
 from actors.session.collector.printed import Printed
 from actors.session.collector.requests import Submission, Wish
 from actors.session.collector.spool import Spool
-from actors.session.collector.stream import BatchStream, Buffer
+from actors.session.collector.stream import BatchStream
 from actors.session.crash import Crash
 from strobe.lanes.clock import ClockLine
 from strobe.lanes.layout import SLOT_BYTES, Clock, Kind
@@ -41,20 +41,9 @@ GAP_NS: Final = 50 * MS  # a flush waits so long for records that were begun and
 URGENT_WAIT_NS: Final = 5 * MS
 
 
-@dataclass(frozen=True, slots=True)
-class _Flight:
-    """What becomes true when batch `seq` is committed."""
-
-    seq: int
-    advances: Sequence[Advance]
-    file: int
-    crash: tuple[int, int] | None
-
-
 class Collection:
     def __init__(self, stream: BatchStream, pool: Pool, keeper: Keeper, on_crash: Callable[[Crash], None]) -> None:
         mark = ResumeMark.unpack(stream.resume)
-        self._stream = stream
         self._pool = pool
         self._keeper = keeper
         self._on_crash = on_crash
@@ -63,16 +52,13 @@ class Collection:
         self.losses = Losses(pool, mark.losses)
         self._crashes = CrashPages(pool, mark.crashes)
         self._line = ClockLine() if pool.clock is Clock.TSC else None
-        self._flights: deque[_Flight] = deque()
-        self._last_seq = 0
+        self._out = Outbox(stream, Parts(self._lanes, self._printed, self.losses, self._crashes))
         self._waiting_since = 0
         self._marks_until = 0
         self._looked_ns = 0
         self._drained = False  # all lanes were empty at the last look
         self._losses_next = self._bury_next = self._settled_next = 0
-        self._unsettled = False  # something was sent since the last `settled`
         self._size = 0
-        self._end_sent = False
         self.ended = False
 
     def close(self) -> None:
@@ -85,9 +71,9 @@ class Collection:
         finishing = any(wish.kind == "finish" for wish in wishes)
         if self._line is not None:
             self._line.correct(now_ns)
-        sent_before = self._last_seq
-        self._take_acks()
-        if self._end_sent:
+        sent_before = self._out.last_seq
+        self._out.take_acks()
+        if self._out.ended:
             self._grant(wishes, now_ns, True)
             return True
         self._look_at_crashes()
@@ -96,57 +82,26 @@ class Collection:
         if now_ns >= self._bury_next or finishing:
             self._bury_next = now_ns + BURY_NS
             self._lanes.bury(now_ns, 0 if finishing else BURY_NS)
+            self._lanes.repair_free()
         self._send_output(now_ns, urgent, finishing)
         if now_ns >= self._losses_next or urgent:
             self._losses_next = now_ns + LOSSES_NS
             self._send_losses()
         self._send_settled(now_ns, urgent)
         self._grant(wishes, now_ns, not submissions)
-        return self._last_seq != sent_before or waiting > 0 or bool(wishes)
-
-    # What comes back
-
-    def _take_acks(self) -> None:
-        acked = self._stream.acked
-        while self._flights and self._flights[0].seq <= acked:
-            flight = self._flights.popleft()
-            self._lanes.advance(flight.advances)
-            self._printed.spool.committed(flight.file)
-            if flight.crash is not None:
-                self._crashes.free(*flight.crash)
+        return self._out.last_seq != sent_before or waiting > 0 or bool(wishes)
 
     # What goes out
 
-    def _send(
-        self, kind: str, header: dict[str, Any], frames: Sequence[Buffer] = (), advances: Sequence[Advance] = (), crash: tuple[int, int] | None = None
-    ) -> None:
-        """The window has room: callers have checked. The state must be the one after this batch."""
-        file = self._printed.spool.needed_from()
-        skipped = self._lanes.skipped
-        self._lanes.skipped = []
-        mark = ResumeMark(
-            self._lanes.position(),
-            file,
-            self._printed.state(),
-            self.losses.state(self._lanes.unfinished),
-            tuple((page, ts) for page, ts in self._crashes.state()),
-        )
-        seq = self._stream.send(kind, {**header, "resume": mark.pack()}, frames)
-        if seq is None:
-            raise RuntimeError(f"the stream refused a {kind} batch though its window had room for {self._stream.window_free}")
-        self._last_seq = seq
-        self._unsettled = kind not in ("settled", "end")
-        self._flights.append(_Flight(seq, [*skipped, *advances], file, crash))
-
     def _send_submissions(self, submissions: deque[Submission]) -> None:
-        while submissions and self._stream.window_free > 0:
+        while submissions and self._out.room > 0:
             item = submissions.popleft()
             header = item.header
             if item.ticks is not None:
                 header = {"events": [{**event, "tsNs": self._mono(item.ticks)} for event in header["events"]]}
             if item.kind == "hooks":
                 self.losses.hook_limit = max(self.losses.hook_limit, *(hook["id"] for hook in header["hooks"]))
-            self._send(item.kind, header, crash=self._crashes.handle(*item.crash) if item.crash else None)
+            self._out.send(item.kind, header, crash=self._crashes.handle(*item.crash) if item.crash else None)
 
     def _send_records(self, now_ns: int, urgent: bool) -> int:
         """Answers how many slots waited before."""
@@ -160,7 +115,7 @@ class Collection:
         if waiting < DUE_SLOTS and now_ns - self._waiting_since < DUE_NS and not urgent:
             return waiting
         self._drained = False
-        while self._stream.window_free > 0:
+        while self._out.room > 0:
             parts = list(self._lanes.take(BATCH_SLOTS, now_ns))
             if not parts:
                 self._marks_until, self._drained = now_ns, True
@@ -181,7 +136,7 @@ class Collection:
         }
         # One slice goes out of shared memory as it stands; more are put together, which costs less than more frames would.
         frames = [_joined([view[0] for view in views]), _joined([view[1] for view in views])]
-        self._send("records", header, frames, [Advance(part.index, part.serial, part.end) for part in parts])
+        self._out.send("records", header, frames, advances=[Advance(part.index, part.serial, part.end) for part in parts])
 
     def _send_output(self, now_ns: int, urgent: bool, finishing: bool) -> None:
         self._size = self._keeper.page.output_bytes
@@ -189,7 +144,7 @@ class Collection:
             return
         final = finishing and self._drained
         self._printed.marks_dropped(int(self._pool.header["dropped_by_kind"][Kind.OUTPUT_MARK]))
-        while self._stream.window_free > 0:
+        while self._out.room > 0:
             read = self._printed.read(self._size)
             batch = self._printed.batch(
                 now_ns,
@@ -200,24 +155,24 @@ class Collection:
                 wait_ns=0 if final else URGENT_WAIT_NS if urgent else None,
             )
             if batch is not None:
-                self._send("output", batch.header, [batch.content])
+                self._out.send("output", batch.header, [batch.content])
             elif not read:
                 break
 
     def _send_losses(self) -> None:
-        if self._stream.window_free < 2:
+        if self._out.room < 2:
             return
         for header in self.losses.news(self._lanes.unfinished):
-            self._send("losses", header)
+            self._out.send("losses", header)
 
     def _send_settled(self, now_ns: int, urgent: bool) -> None:
-        if not self._unsettled or not self._drained or self._stream.window_free <= 0 or (now_ns < self._settled_next and not urgent):
+        if not self._out.unsettled or not self._drained or self._out.room <= 0 or (now_ns < self._settled_next and not urgent):
             return
         pending_ns = self._printed.oldest_pending_ns()
         if urgent and pending_ns is not None:
             return  # it is soon settled, and worth waiting for
         self._settled_next = now_ns + SETTLED_NS
-        self._send("settled", {"tsNs": self._marks_until if pending_ns is None else min(self._marks_until, pending_ns - SLACK_NS)})
+        self._out.send("settled", {"tsNs": self._marks_until if pending_ns is None else min(self._marks_until, pending_ns - SLACK_NS)})
 
     # Crashes and wishes
 
@@ -240,15 +195,14 @@ class Collection:
                 if wish.kind == "finish":
                     self.losses.widen()
                     self._send_losses()
-                    if self._stream.window_free < 2:
+                    if self._out.room < 2:
                         return False
-                    self._send("end", {})
-                    self._end_sent = True
-                wish.seq = self._last_seq
+                    self._out.send("end", {})
+                wish.seq = self._out.last_seq
             return False
-        elif self._stream.acked < wish.seq:
+        elif self._out.acked < wish.seq:
             return False
-        self._take_acks()
+        self._out.take_acks()
         if wish.kind == "finish":
             self._lanes.look(now_ns)  # frees what was committed last
             self.ended = True
@@ -260,7 +214,7 @@ class Collection:
             wish.lanes, wish.since_ns = self._lanes.snapshot(), now_ns
         lanes = self._lanes.reached(wish.lanes) or (self._drained and now_ns - wish.since_ns > GAP_NS)
         output = self._printed.spool.needed_from() >= wish.output_bytes
-        return lanes and output and not self._unsettled and self._looked_ns >= wish.since_ns
+        return lanes and output and not self._out.unsettled and self._looked_ns >= wish.since_ns
 
     def _mono(self, ticks: int) -> int:
         return ticks if self._line is None else self._line.mono(ticks)

@@ -26,6 +26,7 @@ _THREAD: Final = 4
 _ORDER: Final = 5
 _WRITTEN: Final = 6
 _READ: Final = 7
+REPAIR_AFTER: Final = 8  # looks in a row at which `chunks_free` was off by the same number
 GAP_WAIT_NS: Final = 500_000_000  # so long the newer chunks of a thread wait for a gap in an older one
 
 
@@ -69,8 +70,9 @@ class Lanes:
         self._heads: NDArray[np.uint32] = pool.heads.copy()
         self._limit = self._sent.copy()
         self._looked = False
+        self._free_off = (0, 0)  # by how much `chunks_free` is off, and at how many looks in a row
         self.unfinished = 0  # entries that dead threads had begun and never published
-        self.skipped: list[Advance] = []  # slots passed over without a slice: they ride on the next batch
+        self._skipped: list[Advance] = []  # slots passed over without a slice: they ride on the next batch
 
     def look(self, now_ns: int) -> int:
         """Takes a new look at all chunks; answers how many slots wait."""
@@ -141,6 +143,11 @@ class Lanes:
             if self._pool.heads[item.index, _SERIAL] == item.serial:
                 self._pool.heads[item.index, _READ] = item.end
 
+    def take_skipped(self) -> list[Advance]:
+        """What was passed over since the last batch."""
+        skipped, self._skipped = self._skipped, []
+        return skipped
+
     def snapshot(self) -> dict[int, tuple[int, int]]:
         """{chunk: (serial, written)} as of the last look, of what is not sent yet: a goal for `reached`."""
         return {index: (int(self._serial[index]), int(self._limit[index])) for index in np.flatnonzero(self._limit > self._sent).tolist()}
@@ -164,6 +171,19 @@ class Lanes:
                 alive[owner] = thread_alive(*owner)
             if not alive[owner]:
                 self._close(index)
+
+    def repair_free(self) -> None:
+        """Mends `chunks_free` after a writer was killed between counting a chunk and claiming it.
+
+        A writer that is merely stopped there looks the same; then the counter is off by one until the next repair, which does no harm:
+        it is a hint, and only the claim itself decides.
+        """
+        off = int(np.count_nonzero(self._heads[:, _STATE] == ChunkState.FREE)) - int(self._pool.header["chunks_free"])
+        times = self._free_off[1] + 1 if off == self._free_off[0] else 1
+        if off and times >= REPAIR_AFTER:
+            self._pool.add_free(off)
+            off = times = 0
+        self._free_off = (off, times)
 
     def _begin(self, index: int) -> None:
         """A chunk that was claimed since, or is looked at for the first time."""
@@ -217,7 +237,7 @@ class Lanes:
         to = start + int(after[0]) if after.size else limit
         self.unfinished += 1
         self._sent[index] = to
-        self.skipped.append(Advance(index, int(self._serial[index]), to))
+        self._skipped.append(Advance(index, int(self._serial[index]), to))
 
     def _free(self, index: int) -> None:
         """For the next writer. Ordered so that a process killed between two steps leaves a chunk that is merely freed again."""
