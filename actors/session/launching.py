@@ -127,15 +127,15 @@ async def _install(tracing: Tracing, ask: Launch) -> tuple[int, list[str]]:
     hooks = await tracing.new_hooks(list(wanted.values()), modules)
     reply = await tracing.prepare(hooks, held=True)
     mapped = mapped_modules(target.pid) if probes.patterns else []  # now: once it runs it may be gone in no time
-    tracing.settle(await asyncio.to_thread(patching.take_over, target.pid, reply.writes, reply.patches, reply.arm_address))
-    matched = len(wanted)
+    writes, patches, matched = reply.writes, reply.patches, len(wanted)
     if any(is_own(module.path, program) and module.path != program for module in mapped):
         more, warnings = await tracing.resolve(probes.patterns, mapped)
         late = await tracing.new_hooks([place for address, place in more.items() if address not in wanted], mapped)
         if late:
-            second = await tracing.prepare(late, held=False)
-            tracing.settle(await asyncio.to_thread(patching.install, target.pid, second.writes, second.patches))
+            second = await tracing.prepare(late, held=True)
+            writes, patches = [*writes, *second.writes], [*patches, *second.patches]
         matched = len(more)
+    tracing.settle(await asyncio.to_thread(patching.take_over, target.pid, writes, patches, reply.arm_address))
     return matched, warnings
 
 
