@@ -10,6 +10,10 @@ def main() -> None:
         from strobe.cli.mcp import run_shim  # only what the shim needs: stdlib and zmq
 
         run_shim()
+    elif sys.argv[1:] == ["node", "--foreground"]:  # what shims start, and wait for
+        from strobe.supervisor.main import run_node
+
+        sys.exit(run_node())
     else:
         from strobe.cli.commands import run_command  # typer, and what the command needs
 

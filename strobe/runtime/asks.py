@@ -13,6 +13,7 @@ from strobe.runtime.envelope import Envelope, Header, Kind, monotonic_ms, pack_m
 from strobe.runtime.order import check_order
 
 PENDING_MAX: Final = 4096
+DEADLINE_MAX_S: Final = 3600.0
 
 
 class Asks:
@@ -29,6 +30,7 @@ class Asks:
         check_order(sender, to)
         if len(self._pending) >= PENDING_MAX:
             raise StrobeError(Code.LIMIT_EXCEEDED, f"{sender} already waits for {PENDING_MAX} answers.", "Retry when some have arrived.")
+        deadline_s = min(deadline_s, DEADLINE_MAX_S)
         ask_id = f"{self._identity}.{next(self._ids)}"
         header = Header(ask_id, Kind.ASK, message.TYPE, cause or ask_id, monotonic_ms() + max(1, int(deadline_s * 1000)))
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

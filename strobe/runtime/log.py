@@ -40,7 +40,9 @@ class RotatingFile:
         self._bytes = self._file.tell()
 
     def move_to(self, path: Path) -> None:
-        """What was written so far goes in front of nothing: the file takes its new name, or is appended to an older one of it."""
+        """The file gets this name; where there is one of that name already, it goes on at its end."""
+        if path == self.path:
+            return
         with self._lock:
             self._file.close()
             if path.exists():

@@ -46,5 +46,12 @@ class NodeLock:
             return False
         return True
 
+    def is_lost(self) -> bool:
+        """The file was removed (with its home, say): nobody finds this node any more, and another may start."""
+        try:
+            return self.path.stat().st_ino != os.fstat(self._fd).st_ino
+        except FileNotFoundError:
+            return True
+
     def close(self) -> None:
         os.close(self._fd)

@@ -30,12 +30,12 @@ def run_node(roles: tuple[Role, ...] | None = None) -> int:
     faulthandler.register(signal.SIGUSR1)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    status = asyncio.run(_live(topology() if roles is None else roles))
+    status = asyncio.run(_live(topology() if roles is None else roles, lock))
     sys.stderr.flush()
     os._exit(status)  # the lock goes with the process: the successor binds when nothing of this one is left
 
 
-async def _live(roles: tuple[Role, ...]) -> int:
+async def _live(roles: tuple[Role, ...], lock: NodeLock) -> int:
     log, _ = open_log(paths.logs_folder() / "supervisor.jsonl", actor="supervisor")
     log.info("node starts", pid=os.getpid(), home=str(paths.home()))
-    return await Supervisor(log, roles).live()
+    return await Supervisor(log, roles, lock).live()

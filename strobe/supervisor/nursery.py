@@ -46,7 +46,13 @@ class Nursery:
         """Spawns it and watches it; READY comes by its HELLO, or in 30 s it is killed."""
         if self.closing:
             return
-        process.spawn(self._bus)
+        try:
+            process.spawn(self._bus)
+        except OSError as error:  # no more processes, files or memory: tried again like a death
+            process.state, process.last_error = State.BACKOFF, f"cannot be started: {error}"
+            self.log.error("cannot be started", actor=process.name, error=str(error))
+            self.spawn_task(self._again(process))
+            return
         self.log.info("started", actor=process.name, pid=process.pid, generation=process.generation)
         self.watch(process, READY_S)
 
@@ -131,6 +137,7 @@ class Nursery:
             silent_s = now - process.pong_at
             if silent_s > HUNG_S:
                 self.log.error("hung", actor=process.name, silent_s=round(silent_s, 1))
+                process.state = State.BACKOFF  # what is asked now is for its successor
                 process.signal(signal.SIGKILL)
             elif silent_s > UNHEALTHY_S and not process.dumped:
                 self.log.warning("unhealthy", actor=process.name, silent_s=round(silent_s, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -99,6 +100,12 @@ class Process:
                 os.kill(self.pid, number)
         except ProcessLookupError:
             return
+
+    def is_dead(self) -> bool:
+        """It has ended, though its watcher has not been called yet."""
+        if self.pidfd is None:
+            return True
+        return bool(select.select([self.pidfd], [], [], 0)[0])
 
     def kill_group(self) -> None:
         """What a dead actor left in its process group (helpers of Frida, parsing workers)."""

@@ -10,7 +10,7 @@ from typing import Final
 from strobe.errors import Code, StrobeError
 from strobe.runtime.log import Logger
 from strobe.supervisor.nursery import Nursery
-from strobe.supervisor.process import Process, State
+from strobe.supervisor.process import Process
 from strobe.supervisor.table import Table
 from strobe.supervisor.topology import Role
 
@@ -21,11 +21,12 @@ Adopter = Callable[[Process, str, str, bool], Awaitable[None]]  # process, new n
 
 
 class Sessions:
-    def __init__(self, table: Table, nursery: Nursery, roles: tuple[Role, ...], adopt: Adopter, log: Logger) -> None:
+    def __init__(self, table: Table, nursery: Nursery, roles: tuple[Role, ...], adopt: Adopter, changed: Callable[[], None], log: Logger) -> None:
         self._table = table
         self._nursery = nursery
         self._roles = tuple(role for role in roles if role.per_session)
         self._adopt = adopt
+        self._changed = changed
         self.log = log
         self._numbers = itertools.count(1)
         self._warm: list[Process] = []
@@ -55,6 +56,8 @@ class Sessions:
 
     async def open(self, session_id: str) -> list[Process]:
         """The pair of `session_id`, ready and adopted. Raises StrobeError."""
+        if not self._roles:
+            raise StrobeError(Code.ACTOR_UNAVAILABLE, "This node runs no sessions (STROBE_ROLES).", "Start it with session and spawner.", value=session_id)
         if session_id in self.live():
             raise StrobeError(Code.SESSION_EXISTS, f"Session {session_id} already has its processes.", "Stop it first.", value=session_id)
         async with self._taking:
@@ -93,10 +96,8 @@ class Sessions:
             process.leaving = True
         for process in sorted(mine, key=lambda process: process.role.stop_order):
             await self._remove(process, reason)
+        self._changed()
 
     async def _remove(self, process: Process, reason: str) -> None:
         await self._nursery.stop(process, reason)
         self._table.remove(process)
-
-    def all(self) -> list[Process]:
-        return [process for process in self._table if process.role.per_session and process.state is not State.STOPPED]

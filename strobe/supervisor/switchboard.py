@@ -62,7 +62,8 @@ class Switchboard:
 
     async def publish(self, envelope: Envelope) -> None:
         for listener in self._table.listeners(envelope.header.type):
-            await self._router.send(listener, envelope)
+            if await self._router.send(listener, envelope) is Sent.GONE:
+                self._table.clients.pop(listener, None)
 
     def has_held(self, process: Process) -> bool:
         return process.name in self._held
@@ -148,7 +149,7 @@ class Switchboard:
         if len(self._in_flight) >= IN_FLIGHT_MAX:
             await self._error(asker, envelope, _full("the supervisor", IN_FLIGHT_MAX))
             return
-        sent = await self._router.send(process.identity, envelope)
+        sent = Sent.GONE if process.is_dead() else await self._router.send(process.identity, envelope)
         if sent is Sent.YES:
             self._in_flight[head.id] = InFlight(asker, process.identity, envelope)
         elif sent is Sent.FULL:

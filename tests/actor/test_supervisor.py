@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -235,3 +236,12 @@ def test_strobe_node_starts_detached_and_says_its_pid(tmp_path: Path) -> None:
         with environment(tmp_path, None, {}):
             run(stop(tmp_path))
     assert_nothing_left(tmp_path)
+
+
+def test_node_whose_home_was_removed_ends(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path / "home") as client:
+            shutil.rmtree(tmp_path / "home")
+            await until(lambda: gone(client.node_pid), within_s=20)
+
+    run(check())
