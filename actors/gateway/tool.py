@@ -73,7 +73,7 @@ class Call:
     background: Background
     warnings: list[str] = field(default_factory=list)
 
-    async def ask(self, name: str, message: Ask, reply: type[AnyReply], *, deadline_s: float = 5.0) -> AnyReply:
+    async def ask(self, name: str, message: Ask, reply: type[AnyReply], *, deadline_s: float = 12.0) -> AnyReply:
         answer = await self.asker(name, message, deadline_s=deadline_s, cause=self.cause)
         if not isinstance(answer, reply):
             raise TypeError(f"{name} answered {type(answer).__name__} to {message.TYPE}, not {reply.__name__}")
