@@ -49,8 +49,12 @@ static NOINLINE bool draft_slowly(struct thread *thread, const struct strobe_hoo
 INLINE void moves_run(const struct strobe_hook *hook, const struct saved *saved, struct lane_entry *entry)
 {
     uint8_t *payload = (uint8_t *)entry + LANE_SLOT_BYTES;
-    for (uint32_t i = 0; i < hook->moves; i++)
-        *(uint64_t *)(payload + hook->move[i].dst) = *(const uint64_t *)((const uint8_t *)saved + hook->move[i].source) & hook->move[i].mask;
+    for (uint32_t i = 0; i < hook->moves; i++) {
+        uint64_t value; /* neither place need be aligned */
+        __builtin_memcpy(&value, (const uint8_t *)saved + hook->move[i].source, 8);
+        value &= hook->move[i].mask;
+        __builtin_memcpy(payload + hook->move[i].dst, &value, 8);
+    }
 }
 
 INLINE bool draft_moves(struct thread *thread, const struct strobe_hook *hook, const struct saved *saved, struct draft *draft)

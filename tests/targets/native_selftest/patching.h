@@ -161,7 +161,7 @@ static unsigned put_relative(uint8_t *code, unsigned at, uint8_t op, uint8_t ope
 static void patch_with(uint64_t function, uint64_t hook, const void *enter)
 {
     const uint8_t *from = (const uint8_t *)function;
-    uint8_t code[128];
+    uint8_t code[128] = {0};
     unsigned at = 0, moved = 0, displacement;
     if (!memcmp(from, "\xf3\x0f\x1e\xfa", 4)) /* endbr64 stays */
         from += 4;
