@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from actors.session.ptrace.memory import Memory
 
 PAGE: Final = 4096
-RUN_BYTES_MAX: Final = 1 << 20
+RUN_BYTES_MAX: Final = 1 << 18
+FEW: Final = 24  # changes in a run; with more of them numpy is faster than a loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,20 @@ class Changes:
     def __len__(self) -> int:
         return len(self.items)
 
-    def apply(self, memory: Memory) -> list[Change]:
-        """Writes them and returns those that could not be: other bytes than `before` are there, or nothing is mapped there any more.
-        A place that is changed already counts as written."""
+    def apply(self, memory: Memory, first: int, until: float) -> tuple[int, list[Change]]:
+        """Writes runs from number `first` on, at least one, until `until` (time.perf_counter). Returns the first run not written (None are
+        left when it is `runs`), and the changes that could not be made: other bytes than `before` are there, or nothing is mapped there
+        any more. A place that is changed already counts as written."""
         wrong: list[Change] = []
-        for run in self._runs:
-            wrong += run.apply(memory)
-        return wrong
+        for number in range(first, len(self._runs)):
+            wrong += self._runs[number].apply(memory)
+            if time.perf_counter() > until:
+                return number + 1, wrong
+        return self.runs, wrong
+
+    @property
+    def runs(self) -> int:
+        return len(self._runs)
 
     def holding(self, addresses: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """For each address: is it inside a window, that is, after its first byte? At the first byte the next instruction is the old
@@ -64,6 +73,8 @@ class _Run:
         self.changes = changes
         self.start = changes[0].address & -PAGE
         self.size = (changes[-1].address + len(changes[-1].after) - self.start + PAGE - 1) & -PAGE
+        if len(changes) <= FEW:
+            return
         lengths = np.array([len(one.after) for one in changes])
         self._lengths = lengths
         self._firsts = np.cumsum(lengths) - lengths
@@ -74,9 +85,26 @@ class _Run:
 
     def apply(self, memory: Memory) -> list[Change]:
         try:
-            image = np.frombuffer(bytearray(memory.read(self.start, self.size)), np.uint8)
+            content = bytearray(memory.read(self.start, self.size))
         except OSError:
             return self.changes
+        wrong = self._apply_few(content) if len(self.changes) <= FEW else self._apply_many(np.frombuffer(content, np.uint8))
+        memory.write(self.start, memoryview(content))
+        return wrong
+
+    def _apply_few(self, content: bytearray) -> list[Change]:
+        wrong = []
+        for change in self.changes:
+            at = change.address - self.start
+            end = at + len(change.after)
+            now = content[at:end]
+            if now == change.before:
+                content[at:end] = change.after
+            elif now != change.after:
+                wrong.append(change)
+        return wrong
+
+    def _apply_many(self, image: NDArray[np.uint8]) -> list[Change]:
         now = image[self.places]
         fits = np.logical_and.reduceat(now == self.before, self._firsts)
         good = fits if fits.all() else np.repeat(fits, self._lengths)
@@ -84,7 +112,6 @@ class _Run:
             image[self.places] = self.after
         else:
             image[self.places[good]] = self.after[good]
-        memory.write(self.start, image.data)
         done = fits | np.logical_and.reduceat(now == self.after, self._firsts)
         return [self.changes[n] for n in np.flatnonzero(~done)]
 

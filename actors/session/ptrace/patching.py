@@ -23,13 +23,16 @@ from actors.session.ptrace.call import CallFailed, call
 from actors.session.ptrace.changes import Change, Changes
 from actors.session.ptrace.memory import Memory
 from actors.session.ptrace.threads import thread_state
-from actors.session.ptrace.world import NotStopped, StoppedWorld, run_as_tracer
+from actors.session.ptrace.world import STOP_S, NotStopped, StoppedWorld, run_as_tracer
 from strobe.errors import Code, StrobeError
 from strobe.protocol.spawner import Patch, Write
 
-RETRY_S: Final = 3.0
+RETRY_S: Final = 5.0
+PATIENCE: Final = 8  # attempts after which a stop may take twice as long: on an overloaded machine threads get no processor to stop on
+PATIENCE_MAX: Final = 3  # doublings
 PAUSE_S: Final = 0.002
 PAUSE_S_MAX: Final = 0.050
+WRITING_S: Final = 0.010  # of one stop; what does not fit is written in the next one
 STACK_BYTES: Final = 16384
 
 
@@ -38,9 +41,10 @@ class Outcome:
     """What was done. `skipped`: patches whose place holds other bytes than expected, or is not mapped any more; they were left alone."""
 
     skipped: list[Patch] = field(default_factory=list)
-    stopped_s: float = 0.0
+    stopped_s: float = 0.0  # the longest stop
+    stops: int = 0
     threads: int = 0
-    attempts: int = 0
+    attempts: int = 0  # stops that were given up included
     armed: int | None = None  # what strobe_arm returned
     arm_failure: str | None = None
 
@@ -84,13 +88,13 @@ def _operate(
             work.outcome.attempts += 1
             try:
                 run_as_tracer(lambda: work.once(memory))
+                if work.finished:
+                    return work.outcome
             except NotStopped as reason:
                 if time.monotonic() > deadline:
                     raise _unstoppable(pid, reason) from None
                 time.sleep(pause_s)
                 pause_s = min(pause_s * 2, PAUSE_S_MAX)
-            else:
-                return work.outcome
 
 
 def _unstoppable(pid: int, reason: NotStopped) -> StrobeError:
@@ -100,7 +104,7 @@ def _unstoppable(pid: int, reason: NotStopped) -> StrobeError:
 
 @dataclass(slots=True)
 class _Work:
-    """One change, which may take several attempts to find the target in a state that allows it."""
+    """One change, which may take several stops, and several attempts to find the target in a state that allows it."""
 
     pid: int
     patches: dict[int, Patch]
@@ -109,19 +113,24 @@ class _Work:
     into_thunks: bool  # jumps are written, not taken away: nobody may be between the bytes they replace
     run: bool
     outcome: Outcome = field(default_factory=Outcome)
+    next_run: int = 0
+    finished: bool = False
 
     def once(self, memory: Memory) -> None:
-        world = StoppedWorld(self.pid)
+        world = StoppedWorld(self.pid, STOP_S * 2 ** min((self.outcome.attempts - self.outcome.stops) // PATIENCE, PATIENCE_MAX))
         with world:
             if self.into_thunks:
                 self._check_stacks(world, memory)
                 self._move_out(world)
-            self.outcome.skipped = [self.patches[change.address] for change in self.changes.apply(memory)]
-            if self.arm_address:
+            self.next_run, wrong = self.changes.apply(memory, self.next_run, time.perf_counter() + WRITING_S)
+            self.finished = self.next_run == self.changes.runs
+            if self.finished and self.arm_address:
                 self._arm(world, memory)
-            if self.run:
+            if self.finished and self.run:
                 world.end_group_stop()
-        self.outcome.stopped_s, self.outcome.threads = world.stopped_s, world.threads
+        self.outcome.skipped += [self.patches[change.address] for change in wrong]
+        self.outcome.stops += 1
+        self.outcome.stopped_s, self.outcome.threads = max(self.outcome.stopped_s, world.stopped_s), world.threads
 
     def _move_out(self, world: StoppedWorld) -> None:
         """A thread between the instructions of a window goes on at the same instruction in the thunk."""

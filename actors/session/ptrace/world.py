@@ -25,6 +25,7 @@ from actors.session.ptrace.threads import is_dead, thread_ids, thread_state, tra
 from strobe.errors import Code, StrobeError
 
 STOP_S: Final = 0.020
+SEIZE_TRIES: Final = 3  # a refusal without a tracer to be seen may be about one that has just let go
 T = TypeVar("T")
 
 EINTR: Final = -4 & (1 << 64) - 1
@@ -95,19 +96,22 @@ class StoppedWorld:
 
     def _seize(self, tid: int) -> None:
         self._seized.add(tid)
-        try:
-            calls.ptrace(calls.SEIZE, tid, 0, calls.O_TRACESYSGOOD)
-            calls.ptrace(calls.INTERRUPT, tid)
-        except ProcessLookupError:
-            return
-        except PermissionError:
-            if is_dead(self.pid, tid):
+        for _ in range(SEIZE_TRIES):
+            try:
+                calls.ptrace(calls.SEIZE, tid, 0, calls.O_TRACESYSGOOD)
+                calls.ptrace(calls.INTERRUPT, tid)
+            except ProcessLookupError:
                 return
-            tracer = tracer_of(self.pid, tid)
-            if tracer:
-                raise NotStopped(f"thread {tid} is traced by process {tracer}") from None
-            raise _not_permitted(self.pid) from None
-        self.tracees[tid] = Tracee(tid, Registers())
+            except PermissionError:
+                if is_dead(self.pid, tid):
+                    return
+                tracer = tracer_of(self.pid, tid)
+                if tracer:
+                    raise NotStopped(f"thread {tid} is traced by process {tracer}") from None
+            else:
+                self.tracees[tid] = Tracee(tid, Registers())
+                return
+        raise _not_permitted(self.pid)
 
     def _collect(self, deadline: float) -> None:
         waiting = [tracee for tracee in self.tracees.values() if not tracee.stopped]
