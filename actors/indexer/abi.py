@@ -24,8 +24,8 @@ _UNKNOWN_128: Final = frozenset({"_Float128", "__float128", "f128"})
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """`classes`: one per eightbyte in registers. `size` and `align` in bytes, for what goes on the stack. `parts`: Rust's two-word values,
-    whose words travel one by one, so that where only the first finds a register is not known."""
+    """`classes`: one per eightbyte in registers. `size` and `align` in bytes, for what goes on the stack. `parts`: two words
+    that compilers disagree on when only one register is left (__int128 in Clang before 18; Rust's fat pointers travel word by word)."""
 
     kind: Kind
     classes: tuple[Class, ...] = ()
@@ -55,7 +55,7 @@ def passing(entry: Entry | None, language: Language) -> Passing:
     if found.tag in POINTER_TAGS:
         return _INTEGER if size_of(found) == 8 else UNKNOWN
     if found.tag == dw.BASE_TYPE:
-        return _base(found, language)
+        return _base(found)
     if found.tag == dw.ARRAY_TYPE and found.has(dw.GNU_VECTOR) and language != "rust":
         return {8: _SSE, 16: Passing("registers", ("sse",), 16, 16)}.get(size_of(found) or 0, UNKNOWN)
     if found.tag == dw.ENUMERATION_TYPE:
@@ -70,7 +70,7 @@ def passing(entry: Entry | None, language: Language) -> Passing:
     return UNKNOWN
 
 
-def _base(entry: Entry, language: Language) -> Passing:
+def _base(entry: Entry) -> Passing:
     size, encoding = size_of(entry), entry.number(dw.ENCODING)
     if size == 0:
         return Passing("nothing")  # Rust's ()
@@ -84,7 +84,7 @@ def _base(entry: Entry, language: Language) -> Passing:
         return {8: _SSE, 16: Passing("registers", ("sse", "sse"), 16), 32: Passing("memory", (), 32, 16)}.get(size or 0, UNKNOWN)
     if size in (1, 2, 4, 8):
         return _INTEGER
-    return Passing("registers", ("integer", "integer"), 16, 16, parts=language == "rust") if size == 16 else UNKNOWN
+    return Passing("registers", ("integer", "integer"), 16, 16, parts=True) if size == 16 else UNKNOWN  # __int128
 
 
 def _aggregate(entry: Entry, language: Language) -> Passing:

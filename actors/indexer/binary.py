@@ -14,8 +14,9 @@ from actors.indexer import lines as stage2
 from actors.indexer.debug_files import find_debug_file, has_debug_info
 from actors.indexer.elf import ElfFile, FileStamp
 from actors.indexer.lines import Lines
+from actors.indexer.pattern import Key
 from actors.indexer.plan_book import PlanBook
-from actors.indexer.symbols import AddressMap, Rows, SymbolTable, read_table
+from actors.indexer.symbols import AddressMap, Rows, SymbolTable, imported_names, read_table
 
 BINARIES_MAX = 64
 
@@ -43,6 +44,11 @@ class Binary:
         return [table for table in (own, exported) if table is not None]
 
     @property
+    def from_system(self) -> bool:
+        """Its debug info came with the distribution: none of it is the user's own code."""
+        return self.debug is not None and self.debug.path.startswith("/usr/lib/debug/")
+
+    @property
     def has_symbols(self) -> bool:
         return self.elf.has(".symtab") or (self.debug is not None and self.debug.has(".symtab"))
 
@@ -55,6 +61,10 @@ class Binary:
     @cached_property
     def addresses(self) -> AddressMap:
         return AddressMap(self.tables)
+
+    @cached_property
+    def imports(self) -> frozenset[str]:
+        return imported_names(self.elf)
 
     @cached_property
     def dwarf_file(self) -> ElfFile | None:
@@ -89,10 +99,10 @@ class Binary:
             self._lines = stage2.build(self._folder, self.elf, self.debug, self.dwarf_file, self.starts, self.problems)
         return self._lines
 
-    def names(self, key: bytes | None) -> Iterator[tuple[SymbolTable, int, str]]:
-        """Symbols whose linkage name has a match of `key` (all without one)."""
+    def names(self, key: Key | None) -> Iterator[tuple[SymbolTable, int, str]]:
+        """Symbols whose linkage name contains `key` (all without one)."""
         for table in self.tables:
-            rows: Rows | range = range(len(table)) if key is None else table.containing(key)
+            rows: Rows | range = range(len(table)) if key is None else table.containing(key.text, whole=key.whole)
             for row in rows:
                 yield table, int(row), table.name(int(row))
 

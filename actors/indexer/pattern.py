@@ -29,15 +29,23 @@ Kind = Literal["name", "usercode", "file"]
 
 
 @dataclass(frozen=True, slots=True)
+class Key:
+    """What to search linkage names for: bytes that are in the name of every match. `whole`: as an identifier of its own."""
+
+    text: bytes
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Pattern:
-    """`text` as the caller wrote it. `key` is found in the linkage name of every match (None: every function must be looked at)."""
+    """`text` as the caller wrote it. Without a `key` every function must be looked at."""
 
     text: str
     kind: Kind
     regex: re.Pattern[str]
     full: bool  # matched against the full name
     literal: bool  # no wildcard
-    key: bytes | None  # byte regex
+    key: Key | None
 
     def matches(self, name: SourceName) -> bool:
         candidates = name.exact if self.full else name.plain
@@ -135,19 +143,18 @@ def _regex(text: str) -> str:
     return "".join(out)
 
 
-def _key(text: str) -> bytes | None:
-    """What to search linkage names for: the last identifier with its length, as every mangling writes it, or the longest literal part."""
+def _key(text: str) -> Key | None:
+    """The last identifier, which every mangling writes with its length, or the longest literal part."""
     last = _LAST_NAME.search(text)
     if last and last.group(1) not in _ABBREVIATED and last.group(1) != "operator":
-        name = re.escape(last.group(1)).encode()
-        return rb"%d_?%b|%b\$LT\$|%b(?=[\0.@])" % (len(last.group(1)), name, name, name)
+        return Key(last.group(1).encode(), whole=True)
     outside: list[str] = []
     depth = 0
     for character in _OPERATOR.sub(" ", text):
         depth += (character in "<({[") - (character in ">)}]")
         outside.append(character if depth <= 0 and character not in ">)}]" else " ")
     found = [word for word in _FRAGMENT.findall("".join(outside)) if word not in _ABBREVIATED and not _WORDS.fullmatch(word)]
-    return max(found, key=len).encode() if found else None
+    return Key(max(found, key=len).encode(), whole=False) if found else None
 
 
 def _refuse(text: str, position: int, why: str) -> NoReturn:

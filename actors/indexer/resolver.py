@@ -2,98 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Final
 
 from actors.indexer.binary import Binary
+from actors.indexer.explain import Explainer
+from actors.indexer.matching import Match, Skipped, match_addresses, match_names
 from actors.indexer.pattern import Pattern, parse
 from actors.indexer.project import ProjectRoot
-from actors.indexer.source_name import SourceName, source_name
-from actors.indexer.symbols import SymbolTable
 from strobe.errors import StrobeError
 from strobe.model.probe import Place
 from strobe.protocol.indexer import ResolveReply, Warnings
-
-_MORE: Final = ["frame_dummy", "__libc_csu_init", "__libc_csu_fini", "_dl_start", "_dl_start_user"]
-# The C runtime's start-up code: wildcards pass it by, its exact name does not. `_start` has no caller to return to.
-_START_FILES: Final = frozenset(
-    ["_start", "_init", "_fini", "_dl_relocate_static_pie", "deregister_tm_clones", "register_tm_clones", "__do_global_dtors_aux", *_MORE]
-)
-# What compilers make to run constructors of globals
-_GENERATED: Final = re.compile(r"_GLOBAL__sub_[ID]_|_Z41__static_initialization_and_destruction_|__cxx_global_(?:var|array)_|__cxx_global_array_dtor")
-
-
-@dataclass(slots=True)
-class Match:
-    """One address that answers to a pattern, with the best of its names."""
-
-    table: SymbolTable
-    row: int
-    raw: str
-    name: SourceName
-
-
-@dataclass(slots=True)
-class Skipped:
-    """What answered to the pattern but is no place, by reason."""
-
-    indirect: list[str] = field(default_factory=list)
-    cold: int = 0
-    thunks: int = 0
-    start_files: int = 0
-
-
-def match_names(binary: Binary, pattern: Pattern, skipped: Skipped) -> dict[int, Match]:
-    """Address → match, for one file. Aliases of an address become one match, under the plainest name that answers."""
-    found: dict[int, Match] = {}
-    for table, row, raw in binary.names(pattern.key):
-        _take(found, table, row, raw, pattern, skipped)
-    return found
-
-
-def match_addresses(binary: Binary, addresses: list[int], skipped: Skipped) -> dict[int, Match]:
-    """Address → its plainest name."""
-    found: dict[int, Match] = {}
-    for table, row in binary.aliases(addresses):
-        _take(found, table, row, table.name(row), None, skipped)
-    return found
-
-
-def _take(found: dict[int, Match], table: SymbolTable, row: int, raw: str, pattern: Pattern | None, skipped: Skipped) -> None:
-    """Adds a symbol to `found`, unless it does not answer to the pattern, is no function of its own, or a plainer alias is there."""
-    name = source_name(raw)
-    if pattern is not None and not pattern.matches(name):
-        return
-    if _skip(table, row, raw, name, pattern is not None and pattern.literal, skipped):
-        return
-    address = int(table.values[row])
-    known = found.get(address)
-    if known is None or _rank(table, row, raw, name) < _rank(known.table, known.row, known.raw, known.name):
-        found[address] = Match(table, row, raw, name)
-
-
-def _skip(table: SymbolTable, row: int, raw: str, name: SourceName, literal: bool, skipped: Skipped) -> bool:
-    if bool(table.indirect[row]):
-        skipped.indirect.append(name.shown)
-        return True
-    if name.cold:
-        skipped.cold += 1
-        return True
-    if name.thunk:
-        skipped.thunks += 1
-        return True
-    if not literal and (raw in _START_FILES or _GENERATED.match(raw)):
-        skipped.start_files += 1
-        return True
-    return False
-
-
-def _rank(table: SymbolTable, row: int, raw: str, name: SourceName) -> tuple[bool, bool, bool, int, int, int, str]:
-    """Lower is plainer: no clone suffix, no symbol version, no reserved underscores, global before weak before local, known size, short."""
-    bind = {1: 0, 2: 1}.get(int(table.binds[row]), 2)
-    return (bool(name.suffix), "@" in raw, raw.startswith("__"), bind, 0 if int(table.sizes[row]) else 1, len(raw), raw)
 
 
 def place(binary: Binary, pattern: Pattern, match: Match) -> Place:
@@ -116,6 +34,7 @@ class Resolver:
 
     def __init__(self, open_binary: Callable[[str], Binary], modules: list[str], main_modules: list[str], project_root: str, limit: int) -> None:
         self._open = open_binary
+        self._project_root = project_root
         self._project = ProjectRoot(project_root)
         self.wanting: list[str] = []
         self._main = [module for module in modules if module in set(main_modules)] or list(main_modules)
@@ -131,8 +50,10 @@ class Resolver:
         taken: set[tuple[str, int]] = set()
         matched_beyond = 0
         for pattern in patterns:
-            matches = self._match(pattern)
-            warnings.append(Warnings(pattern=pattern.text, matched=len(matches)))
+            skipped = Skipped()
+            matches = self._match(pattern, skipped)
+            explanation = None if matches else self._explain(pattern, skipped)
+            warnings.append(Warnings(pattern=pattern.text, matched=len(matches), explanation=explanation))
             for binary, address, match in matches:
                 if (binary.path, address) in taken:
                     continue
@@ -143,12 +64,17 @@ class Resolver:
                 places.append(place(binary, pattern, match))
         return ResolveReply(places=places, patterns=warnings, truncated=matched_beyond > 0)
 
-    def _match(self, pattern: Pattern) -> list[tuple[Binary, int, Match]]:
-        skipped = Skipped()
+    def _explain(self, pattern: Pattern, skipped: Skipped) -> str:
+        main = [binary for path in self._main if (binary := self._binary(path)) is not None]
+        others = [binary for path in self._others if (binary := self._binary(path)) is not None]
+        unreadable = [error.what for path, error in self.problems.items() if path in self._main]
+        return Explainer(main, others, unreadable, self._project_root).explain(pattern, skipped)
+
+    def _match(self, pattern: Pattern, skipped: Skipped) -> list[tuple[Binary, int, Match]]:
         if pattern.kind != "name":
             return self._match_sources([*self._main, *self._others], pattern, skipped)
         found = self._match_in(self._main, pattern, skipped)
-        if not found and (pattern.literal or (pattern.key is not None and len(pattern.key) >= 3)):
+        if not found and (pattern.literal or (pattern.key is not None and len(pattern.key.text) >= 3)):
             found = self._match_in(self._others, pattern, skipped)
         return found
 
@@ -166,7 +92,7 @@ class Resolver:
         found: list[tuple[Binary, int, Match]] = []
         for module in modules:
             binary = self._binary(module)
-            if binary is None or binary.dwarf_file is None:
+            if binary is None or binary.dwarf_file is None or (pattern.kind == "usercode" and binary.from_system and module not in self._main):
                 continue
             if binary.lines is None:
                 self.wanting.append(module)

@@ -39,19 +39,21 @@ class SymbolTable:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    @property
+    def mangled(self) -> bool:
+        """Some names are C++ ones."""
+        return b"\0_Z" in self.names
+
     def name(self, row: int) -> str:
         start = int(self.offsets[row])
         return self.names[start : self.names.find(b"\0", start)].decode("utf-8", "surrogateescape")
 
-    def exact(self, name: str) -> Rows:
-        """Rows whose raw name is `name`, with or without a symbol version (`name@@VERSION`) or a clone suffix (`name.constprop.0`)."""
-        raw = name.encode("utf-8", "surrogateescape")
-        starts = [match.start() for match in re.finditer(re.escape(raw) + rb"(?=[\0@.])", self.names)]
-        return numpy.flatnonzero(numpy.isin(self.offsets, numpy.array(starts, dtype=numpy.uint32))) if starts else _none()
-
-    def containing(self, text: bytes) -> Rows:
-        """Rows whose raw name has a match of the byte regex `text`. Linkers share string tails: a symbol may start anywhere before a hit."""
-        hits = [match.start() for match in re.finditer(text, self.names)]
+    def containing(self, text: bytes, *, whole: bool) -> Rows:
+        """Rows whose raw name contains `text`; with `whole`, as an identifier: after its length (Itanium, Rust), before Rust's `$LT$`, or at
+        the name's end. Linkers share string tails, so a symbol may start anywhere in the string before a hit."""
+        hits = [match.start() for match in re.finditer(re.escape(text), self.names)]
+        if whole:
+            hits = [hit for hit in hits if self._is_whole(hit, text)]
         if not hits:
             return _none()
         if self._order is None:
@@ -64,6 +66,13 @@ class SymbolTable:
         numpy.add.at(marks, low, 1)
         numpy.add.at(marks, high, -1)
         return numpy.sort(self._order[numpy.flatnonzero(numpy.cumsum(marks[:-1]) > 0)])
+
+    def _is_whole(self, hit: int, text: bytes) -> bool:
+        after = hit + len(text)
+        if self.names[after] in b"\0.@" or self.names.startswith(b"$LT$", after):
+            return True
+        length = str(len(text)).encode()
+        return self.names.endswith((length, length + b"_"), max(0, hit - 8), hit)
 
     def at(self, addresses: Sequence[int]) -> Rows:
         wanted = numpy.array(addresses, dtype=numpy.uint64)
@@ -96,6 +105,18 @@ def read_table(elf: ElfFile, section_name: str) -> SymbolTable | None:
         numpy.ascontiguousarray(found["info"] >> 4),
         numpy.ascontiguousarray((found["info"] & 15) == _STT_GNU_IFUNC),
     )
+
+
+def imported_names(elf: ElfFile) -> frozenset[str]:
+    """Functions that the file takes from other modules: undefined names of `.dynsym`."""
+    section = elf.section(".dynsym")
+    if section is None or section.link >= len(elf.sections):
+        return frozenset()
+    names = elf.raw(elf.sections[section.link])
+    raw = elf.raw(section)
+    symbols = numpy.frombuffer(raw, dtype=_SYMBOL, count=len(raw) // _SYMBOL.itemsize)
+    starts = symbols["name"][(symbols["section"] == _SHN_UNDEF) & (symbols["name"] > 0) & (symbols["name"] < len(names))].tolist()
+    return frozenset(names[start : names.find(b"\0", start)].decode("utf-8", "surrogateescape") for start in starts)
 
 
 class AddressMap:

@@ -31,6 +31,7 @@ class Abbreviation:
     fixed: int
     steps: tuple[Step, ...]
     has_address: bool  # DW_AT_low_pc or DW_AT_ranges
+    low_pc_at: int  # where DW_AT_low_pc is among the attributes, when it is an address and all before it are fixed; or -1
     has_sibling: bool
 
 
@@ -69,14 +70,18 @@ def _read_one(data: bytes, at: int, code: int, offset_bytes: int) -> tuple[Abbre
 
 def _shape(code: int, tag: int, children: bool, attributes: tuple[tuple[int, int, int], ...], offset_bytes: int) -> Abbreviation:
     steps: list[Step] = []
+    low_pc_at = -1
     for attribute, form, _ in attributes:
         kind, size = _step(attribute, form, offset_bytes)
+        if attribute == dw.LOW_PC and form == dw.F_ADDR and all(step[0] == FIXED for step in steps):
+            low_pc_at = sum(step[1] for step in steps)
         if kind == FIXED and steps and steps[-1][0] == FIXED:
             size += steps.pop()[1]
         steps.append((kind, size))
     fixed = sum(size for _, size in steps) if all(kind in (FIXED, SIBLING) for kind, _ in steps) else -1
     has_address = any(attribute in (dw.LOW_PC, dw.RANGES) for attribute, _, _ in attributes)
-    return Abbreviation(code, tag, children, attributes, fixed, tuple(steps), has_address, any(kind == SIBLING for kind, _ in steps))
+    has_sibling = any(kind == SIBLING for kind, _ in steps)
+    return Abbreviation(code, tag, children, attributes, fixed, tuple(steps), has_address, low_pc_at, has_sibling)
 
 
 def _step(attribute: int, form: int, offset_bytes: int) -> Step:

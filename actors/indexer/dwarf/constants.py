@@ -71,6 +71,7 @@ SPECIFICATION: Final = 0x47
 TYPE: Final = 0x49
 ENTRY_PC: Final = 0x52
 RANGES: Final = 0x55
+CALL_LINE: Final = 0x59
 DATA_BIT_OFFSET: Final = 0x6B
 SIGNATURE: Final = 0x69
 LINKAGE_NAME: Final = 0x6E

@@ -62,7 +62,7 @@ def _search(unit: Unit, complete: bool) -> dict[int, list[int]]:
             if shape is None:
                 continue
             if shape.tag == dw.SUBPROGRAM and shape.has_address:
-                _note(unit, start, found)
+                _note(unit, start, shape, found)
             if sibling and not complete and shape.tag in _LEAVES:
                 at = sibling
     except IndexError as error:
@@ -74,9 +74,13 @@ def _interesting(shape: Abbreviation, complete: bool) -> bool:
     return (shape.tag == dw.SUBPROGRAM and shape.has_address) or (not complete and shape.has_sibling and shape.tag in _LEAVES)
 
 
-def _note(unit: Unit, at: int, found: dict[int, list[int]]) -> None:
-    entry = unit.entry(at)
-    point = entry_point(entry) if entry is not None else None
+def _note(unit: Unit, at: int, shape: Abbreviation, found: dict[int, list[int]]) -> None:
+    if shape.low_pc_at >= 0 and shape.code < 128:
+        where = at + 1 + shape.low_pc_at
+        point: int | None = int.from_bytes(unit.data[where : where + 8], "little")
+    else:
+        entry = unit.entry(at)
+        point = entry_point(entry) if entry is not None else None
     if point is not None:
         found.setdefault(point, []).append(at)
 
