@@ -8,34 +8,36 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 DEFAULT_TOKENS: Final = 4000
 SHORTEST_TOKENS: Final = 500  # below this no reply can say what it left out
-_PIECES: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]|[ \t]+|[^A-Za-z0-9\s\x80-\U0010ffff]+|\s")
-_LETTERS_PER_TOKEN: Final = 5
+_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_NUMBERS: Final = re.compile(r"[0-9]+")
+_SIGNS: Final = re.compile(r"[^A-Za-z0-9\s\x80-\U0010ffff]+|[ \t]{2,}|[\n\r]+")
+_FOREIGN: Final = re.compile(r"[^\x00-\x7f]")
+_LETTERS_PER_TOKEN: Final = 8
 _WORD_LETTERS_MAX: Final = 12  # longer runs are no words (encoded data): half a token a letter
 _DIGITS_PER_TOKEN: Final = 3
-_MARGIN: Final = 16  # one more per 16, for text that breaks badly
+_SIGNS_PER_TOKEN: Final = 3
+_FOREIGN_TOKENS: Final = 3
+_MARGIN: Final = 12  # one more per 12, for text that breaks badly
 
 
 def estimate_tokens(text: str) -> int:
-    """Tokens of `text`, rather too many than too few: a word costs one per 5 letters, a number one per 3 digits, other signs one per 2."""
-    total = 0
-    for match in _PIECES.finditer(text):
-        piece = match.group()
-        first = piece[0]
-        if first.isascii() and first.isalpha():
-            total += -(-len(piece) // (_LETTERS_PER_TOKEN if len(piece) <= _WORD_LETTERS_MAX else 2))
-        elif first.isascii() and first.isdigit():
-            total += -(-len(piece) // _DIGITS_PER_TOKEN)
-        elif first in " \t":
-            total += len(piece) > 1
-        elif first.isascii():
-            total += -(-len(piece) // 2)
-        else:
-            total += 3
+    """Tokens of `text`, rather too many than too few: a word costs one per 8 letters, a number one per 3 digits, other signs one per 3."""
+    words = sum([_word_tokens(len(word)) for word in _WORDS.findall(text)])
+    numbers = sum([-(-len(number) // _DIGITS_PER_TOKEN) for number in _NUMBERS.findall(text)])
+    signs = sum([-(-len(run) // _SIGNS_PER_TOKEN) for run in _SIGNS.findall(text)])
+    foreign = 0 if text.isascii() else _FOREIGN_TOKENS * len(_FOREIGN.findall(text))
+    total = words + numbers + signs + foreign
     return total + total // _MARGIN
+
+
+@lru_cache(maxsize=256)
+def _word_tokens(letters: int) -> int:
+    return -(-letters // (_LETTERS_PER_TOKEN if letters <= _WORD_LETTERS_MAX else 2))
 
 
 def compact_json(value: Any) -> str:
@@ -56,10 +58,10 @@ def fit_lists(structured: dict[str, Any], cuttable: Sequence[str], render: Calla
     left_out: dict[str, int] = {}
     for field in cuttable:
         whole = structured.get(field)
-        if reply_tokens(structured, text) <= limit:
-            break
         if not isinstance(whole, list) or not whole:
             continue
+        if reply_tokens(structured, text) <= limit:
+            break
         structured, text = _shorten(structured, field, left_out, render, limit)
     return structured, text
 

@@ -142,7 +142,7 @@ async def test_a_python_script_is_unbuffered(strobe: Strobe, stopped: Any, tmp_p
     for _ in range(200):
         if (await strobe.call("debug_query", sessionId=session, eventType="stdout"))["events"]:
             break
-    assert [event["text"] for event in await strobe.events(session, eventType="stdout")] == ["before\n"]
+    assert "".join(event["text"] for event in await strobe.events(session, eventType="stdout")) == "before\n"
     assert (await strobe.status(session))["status"] == "running"
 
 
