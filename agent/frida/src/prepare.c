@@ -190,11 +190,34 @@ static void put_push (guint8 **to, guint64 value) { /* push imm32 sign-extends; 
   put_u32 (to, (guint32) (value >> 32));
 }
 
+/* Where the displacement of a rip-relative operand lies in the instruction; 0: it has none, -1: it has one that cannot be found.
+ * Capstone's own disp_offset is one short for instructions with a mandatory prefix (66 0f 28: movapd), so the bytes are searched: a ModRM byte
+ * with mod 0 and rm 5, then the displacement that was decoded, then nothing or an immediate. */
+static int rip_displacement (const cs_insn *insn) {
+  const cs_x86 *x86 = &insn->detail->x86;
+  int i, at, found = 0, relative = 0;
+  gint64 distance = 0;
+  for (i = 0; i != x86->op_count; i++) {
+    if (x86->operands[i].type != X86_OP_MEM || x86->operands[i].mem.base != X86_REG_RIP) continue;
+    relative = 1;
+    distance = x86->operands[i].mem.disp;
+  }
+  if (!relative) return 0;
+  for (at = 2; at + 4 <= insn->size; at++) {
+    int rest = insn->size - at - 4;
+    if ((insn->bytes[at - 1] & 0xc7) != 0x05 || read_i32 (insn->bytes + at) != distance || rest == 3 || rest > 4) continue;
+    if (found != 0) return -1;
+    found = at;
+  }
+  return found != 0 ? found : -1;
+}
+
 /* Copies one instruction, as it must read at `pc` + what was put so far. 0 when something is out of reach. */
 static int move_instruction (Job *job, guint8 **to, const guint8 *base, guint64 pc) {
   cs_insn *insn = job->insn;
   cs_x86 *x86 = &insn->detail->x86;
   guint8 *copy;
+  int at;
 #define HERE (pc + (*to - base))
   if (insn->id == X86_INS_CALL) put_push (to, insn->address + insn->size);
   if (is_direct (insn) && (insn->id == X86_INS_CALL || insn->id == X86_INS_JMP)) {
@@ -210,10 +233,12 @@ static int move_instruction (Job *job, guint8 **to, const guint8 *base, guint64 
   memcpy (copy, insn->bytes, insn->size);
   *to += insn->size;
   if (insn->id == X86_INS_CALL) copy[x86->encoding.modrm_offset] ^= (2 ^ 4) << 3; /* call r/m (/2) → jmp r/m (/4) */
-  if ((x86->modrm & 0xc7) == 0x05 && x86->encoding.disp_size == 4 && x86->encoding.modrm_offset != 0) { /* rip-relative */
-    gint64 distance = (gint64) (insn->address + read_i32 (insn->bytes + x86->encoding.disp_offset)) - (gint64) (pc + (copy - base));
+  at = rip_displacement (insn);
+  if (at < 0) return 0;
+  if (at > 0) {
+    gint64 distance = (gint64) (insn->address + read_i32 (insn->bytes + at)) - (gint64) (pc + (copy - base));
     gint32 near = (gint32) distance;
-    memcpy (copy + x86->encoding.disp_offset, &near, 4);
+    memcpy (copy + at, &near, 4);
     return near == distance;
   }
   return 1;
