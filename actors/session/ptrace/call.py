@@ -46,7 +46,7 @@ def call(world: StoppedWorld, memory: Memory, function: int) -> int:
         calls.set_vector_state(tracee.tid, vectors)
         calls.set_signal_mask(tracee.tid, mask)
         for signo in one.stops:
-            os.kill(world.pid, signo)
+            calls.kill(world.pid, signo)
 
 
 def find_syscall(memory: Memory) -> int:

@@ -1,7 +1,7 @@
-"""ptrace(2) and waitpid(2) through ctypes.
+"""The system calls that are made while a target stands still, through ctypes.
 
-`PyDLL` keeps the interpreter's lock during a call: none of these calls blocks, and giving the lock away between them would let another
-thread of the session run for milliseconds while the target stands still.
+`PyDLL` keeps the interpreter's lock during a call. None of these blocks, and giving the lock away (as the functions of `os` do) would let
+another thread of the session run for as long as it likes before this one, and with it the target, goes on.
 """
 
 from __future__ import annotations
@@ -39,6 +39,20 @@ _ptrace.restype = ctypes.c_long
 _waitpid = _libc.waitpid
 _waitpid.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.c_int]
 _sched_yield = _libc.sched_yield
+_kill = _libc.kill
+_pread = _libc.pread
+_pread.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long]
+_pread.restype = ctypes.c_ssize_t
+_pwrite = _libc.pwrite
+_pwrite.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long]
+_pwrite.restype = ctypes.c_ssize_t
+_lseek = _libc.lseek
+_lseek.argtypes = [ctypes.c_int, ctypes.c_long, ctypes.c_int]
+_lseek.restype = ctypes.c_long
+_syscall = _libc.syscall
+_syscall.restype = ctypes.c_long
+SYS_GETDENTS64: Final = 217
+_entries = ctypes.create_string_buffer(1 << 15)
 _status = ctypes.c_int()
 
 
@@ -115,6 +129,47 @@ def wait(tid: int) -> int | None:
         number = ctypes.get_errno()
         if number != errno.EINTR:
             raise OSError(number, os.strerror(number))
+
+
+def _check(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def kill(pid: int, signo: int) -> None:
+    _check(_kill(pid, signo))
+
+
+def pread(file: int, size: int, offset: int) -> bytearray:
+    """Up to `size` bytes, as os.pread."""
+    data = bytearray(size)
+    if size:
+        del data[_check(_pread(file, ctypes.addressof(ctypes.c_char.from_buffer(data)), size, offset)) :]
+    return data
+
+
+def pwrite(file: int, data: bytes | bytearray, offset: int) -> int:
+    """Bytes written, as os.pwrite."""
+    if isinstance(data, bytes):
+        return _check(_pwrite(file, data, len(data), offset))
+    return _check(_pwrite(file, ctypes.addressof(ctypes.c_char.from_buffer(data)), len(data), offset))
+
+
+def list_numbers(folder: int) -> list[int]:
+    """The names in an open folder that are numbers, as /proc/PID/task has them (getdents64(2)). Empty once the process is gone."""
+    _lseek(folder, 0, os.SEEK_SET)
+    found: list[int] = []
+    while (size := _syscall(SYS_GETDENTS64, folder, _entries, len(_entries))) > 0:
+        content, at = _entries.raw[:size], 0
+        while at < size:
+            length = int.from_bytes(content[at + 16 : at + 18], "little")
+            name = content[at + 19 : content.index(b"\0", at + 19)]
+            if name.isdigit():
+                found.append(int(name))
+            at += length
+    return found
 
 
 def yield_cpu() -> None:

@@ -85,11 +85,11 @@ class _Run:
 
     def apply(self, memory: Memory) -> list[Change]:
         try:
-            content = bytearray(memory.read(self.start, self.size))
-        except OSError:
+            content = memory.read(self.start, self.size)
+            wrong = self._apply_few(content) if len(self.changes) <= FEW else self._apply_many(np.frombuffer(content, np.uint8))
+            memory.write(self.start, content)
+        except OSError:  # not mapped any more, or a mapping that nobody may write to
             return self.changes
-        wrong = self._apply_few(content) if len(self.changes) <= FEW else self._apply_many(np.frombuffer(content, np.uint8))
-        memory.write(self.start, memoryview(content))
         return wrong
 
     def _apply_few(self, content: bytearray) -> list[Change]:

@@ -6,6 +6,7 @@ import errno
 import os
 from types import TracebackType
 
+from actors.session.ptrace import calls
 from actors.session.ptrace.threads import is_dead, thread_ids
 from strobe.errors import Code, StrobeError
 
@@ -30,26 +31,26 @@ class Memory:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         os.close(self._file)
 
-    def read(self, address: int, size: int) -> bytes:
+    def read(self, address: int, size: int) -> bytearray:
         """All `size` bytes. Raises OSError EIO where a page is not mapped."""
         data = self.read_some(address, size)
         if len(data) != size:
             raise OSError(errno.EIO, f"only {len(data)} of {size} bytes at {address:#x} are mapped")
         return data
 
-    def read_some(self, address: int, size: int) -> bytes:
+    def read_some(self, address: int, size: int) -> bytearray:
         """As many of `size` bytes as are mapped: none at all where the first page is not."""
         try:
-            return os.pread(self._file, size, address)
+            return calls.pread(self._file, size, address)
         except OSError as error:
             if error.errno in (errno.EIO, errno.EOVERFLOW):
-                return b""
+                return bytearray()
             raise
 
-    def write(self, address: int, data: bytes | memoryview) -> None:
-        written = 0
-        while written < len(data):
-            count = os.pwrite(self._file, memoryview(data)[written:], address + written)
+    def write(self, address: int, data: bytes | bytearray) -> None:
+        """Raises OSError EIO where nothing is mapped, or the kernel lets nobody write past page protection."""
+        while data:
+            count = calls.pwrite(self._file, data, address)
             if count == 0:
-                raise OSError(errno.EIO, f"nothing can be written at {address + written:#x}")
-            written += count
+                raise OSError(errno.EIO, f"nothing can be written at {address:#x}")
+            data, address = data[count:], address + count

@@ -22,7 +22,7 @@ import numpy as np
 from actors.session.ptrace.call import CallFailed, call
 from actors.session.ptrace.changes import Change, Changes
 from actors.session.ptrace.memory import Memory
-from actors.session.ptrace.threads import thread_state
+from actors.session.ptrace.threads import process_dead, thread_state
 from actors.session.ptrace.world import STOP_S, NotStopped, StoppedWorld, run_as_tracer
 from strobe.errors import Code, StrobeError
 from strobe.protocol.spawner import Patch, Write
@@ -80,24 +80,34 @@ def _operate(
     changes = Changes([Change(*pair) for pair in pairs])
     work = _Work(pid, {patch.address: patch for patch in patches}, changes, arm_address, into_thunks, run)
     with Memory(pid) as memory:
-        for write in writes:
-            memory.write(write.address, write.data)
+        _write(memory, writes, pid)
         deadline = time.monotonic() + RETRY_S
         pause_s = PAUSE_S
-        while True:
+        while not work.finished:
             work.outcome.attempts += 1
             try:
                 run_as_tracer(lambda: work.once(memory))
-                if work.finished:
-                    return work.outcome
-            except NotStopped as reason:
+            except (NotStopped, ProcessLookupError) as reason:
                 if time.monotonic() > deadline:
                     raise _unstoppable(pid, reason) from None
                 time.sleep(pause_s)
                 pause_s = min(pause_s * 2, PAUSE_S_MAX)
+    return work.outcome
 
 
-def _unstoppable(pid: int, reason: NotStopped) -> StrobeError:
+def _write(memory: Memory, writes: Sequence[Write], pid: int) -> None:
+    """Into memory that nobody runs yet. Errors: PROCESS_EXITED, FRIDA_ATTACH_FAILED."""
+    try:
+        for write in writes:
+            memory.write(write.address, write.data)
+    except OSError as error:
+        if process_dead(pid):
+            raise StrobeError(Code.PROCESS_EXITED, f"Process {pid} has ended.", "Launch it again.", value=pid) from None
+        what = f"Code of process {pid} cannot be written through /proc/{pid}/mem ({error.strerror})."
+        raise StrobeError(Code.FRIDA_ATTACH_FAILED, what, "A kernel started with proc_mem.force_override=never forbids it.", value=pid) from error
+
+
+def _unstoppable(pid: int, reason: Exception) -> StrobeError:
     what = f"Process {pid} could not be stopped for a change: {reason}."
     return StrobeError(Code.TIMEOUT, what, "Try again once the thread has come out of its uninterruptible wait (vfork, disk).", value=pid)
 

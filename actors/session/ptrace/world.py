@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 
 from actors.session.ptrace import calls
 from actors.session.ptrace.calls import Registers
-from actors.session.ptrace.threads import is_dead, thread_ids, thread_state, tracer_of
+from actors.session.ptrace.threads import is_dead, thread_state, tracer_of
 from strobe.errors import Code, StrobeError
 
 STOP_S: Final = 0.020
@@ -58,15 +58,21 @@ class Tracee:
 
 
 class StoppedWorld:
-    """`with StoppedWorld(pid) as world:` — inside, no thread of `pid` runs. Raises NotStopped, StrobeError PROCESS_EXITED."""
+    """`with StoppedWorld(pid) as world:` — inside, no thread of `pid` runs. Raises NotStopped, StrobeError PROCESS_EXITED, and
+    ProcessLookupError when the process is killed meanwhile."""
 
     def __init__(self, pid: int, bound_s: float = STOP_S) -> None:
         self.pid = pid
         self.tracees: dict[int, Tracee] = {}
         self._bound_s = bound_s
         self._seized: set[int] = set()
+        self._tasks = -1
 
     def __enter__(self) -> StoppedWorld:
+        try:
+            self._tasks = os.open(f"/proc/{self.pid}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise _ended(self.pid) from None
         self._interval = sys.getswitchinterval()
         sys.setswitchinterval(1.0)  # no other thread of the session may take the interpreter away during a stop
         self.began = time.perf_counter()
@@ -85,14 +91,14 @@ class StoppedWorld:
     def _stop(self, deadline: float) -> None:
         """Until a whole look at the list of threads finds none that is not held: a held thread makes no new ones."""
         while True:
-            new = [tid for tid in thread_ids(self.pid) if tid not in self._seized]
+            new = [tid for tid in calls.list_numbers(self._tasks) if tid not in self._seized]
             for tid in new:
                 self._seize(tid)
             if not new:
                 break
             self._collect(deadline)
         if not self.tracees:
-            raise StrobeError(Code.PROCESS_EXITED, f"Process {self.pid} has ended.", "Launch it again.", value=self.pid)
+            raise _ended(self.pid)
 
     def _seize(self, tid: int) -> None:
         self._seized.add(tid)
@@ -146,7 +152,7 @@ class StoppedWorld:
             calls.ptrace(calls.CONT, tracee.tid, 0, os.WSTOPSIG(status))
             return False
         tracee.stopped, tracee.group_stop = True, os.WSTOPSIG(status) != signal.SIGTRAP
-        tracee.registers = calls.get_registers(tracee.tid)
+        tracee.registers = calls.get_registers(tracee.tid)  # ProcessLookupError: killed since, with its process
         if tracee.registers.rax == EINTR and tracee.registers.orig_rax in RESTARTED:
             tracee.registers.rax = ERESTARTNOHAND
             calls.set_registers(tracee.tid, tracee.registers)
@@ -162,7 +168,7 @@ class StoppedWorld:
     def end_group_stop(self) -> None:
         """A target found stopped by SIGSTOP runs on when it is let go. One that was running gets no signal."""
         if any(tracee.group_stop for tracee in self.tracees.values()):
-            os.kill(self.pid, signal.SIGCONT)
+            calls.kill(self.pid, signal.SIGCONT)
 
     def elapsed_s(self) -> float:
         return time.perf_counter() - self.began
@@ -179,6 +185,11 @@ class StoppedWorld:
         self.threads = len(self.tracees)
         self.tracees.clear()
         sys.setswitchinterval(self._interval)
+        os.close(self._tasks)
+
+
+def _ended(pid: int) -> StrobeError:
+    return StrobeError(Code.PROCESS_EXITED, f"Process {pid} has ended.", "Launch it again.", value=pid)
 
 
 def _not_permitted(pid: int) -> StrobeError:
