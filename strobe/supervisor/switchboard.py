@@ -172,7 +172,8 @@ class Switchboard:
             self.log.info("answer not delivered", to=asker, type=envelope.header.type)
 
     async def _fail_state(self, asker: str, envelope: Envelope, process: Process) -> None:
-        text = f"{process.name} is {process.state} after {process.restarts.total} deaths ({process.last_error or 'no error known'})."
+        how = (process.last_error or "no error known").partition(" · ")[0]  # not the end of its stderr: that is for the log
+        text = f"{process.name} is {process.state} after {process.restarts.total} deaths ({how})."
         await self._fail(asker, envelope, text, f"See the log of {process.name}; `strobe-ctl stop` and the next call start a new node.")
 
     async def _fail(self, asker: str, envelope: Envelope, what: str, next_step: str) -> None:

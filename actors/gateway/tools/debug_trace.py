@@ -89,7 +89,12 @@ async def _runtime(arguments: TraceArguments, record: SessionRecord, call: Call)
         project_root=arguments.project_root,
         event_limit=int(call.settings["events.maxPerSession"]),
     )
-    reply = await call.ask(f"session:{record.session_id}", ask, session.TraceReply, deadline_s=13)
+    try:
+        reply = await call.ask(f"session:{record.session_id}", ask, session.TraceReply, deadline_s=13)
+    except StrobeError as error:
+        if error.code is Code.PROCESS_EXITED:  # between our look at the catalog and the ask
+            raise StrobeError(error.code, error.what, _after_end(record), value=record.session_id) from None
+        raise
     return TraceResult(
         mode=reply.mode,
         active_patterns=reply.active_patterns,
@@ -107,9 +112,7 @@ async def _runtime(arguments: TraceArguments, record: SessionRecord, call: Call)
 async def _ended(arguments: TraceArguments, record: SessionRecord, call: Call) -> Result:
     words = ended_words(record)
     if arguments.add or arguments.remove:
-        kept = f'Its events are still there: debug_query {{"sessionId": "{record.session_id}"}}.'
-        next_step = f"{kept} To trace another run, call debug_trace without sessionId, then debug_launch."
-        raise StrobeError(Code.PROCESS_EXITED, f"The target of {record.session_id} is gone ({words}).", next_step, value=record.session_id)
+        raise StrobeError(Code.PROCESS_EXITED, f"The target of {record.session_id} is gone ({words}).", _after_end(record), value=record.session_id)
     return TraceResult(
         mode="runtime",
         active_patterns=[],
@@ -119,6 +122,11 @@ async def _ended(arguments: TraceArguments, record: SessionRecord, call: Call) -
         event_limit=int(call.settings["events.maxPerSession"]),
         status=f"Nothing is traced: {words}.",
     )
+
+
+def _after_end(record: SessionRecord) -> str:
+    kept = f'Its events are still there: debug_query {{"sessionId": "{record.session_id}"}}.'
+    return f"{kept} To trace another run, call debug_trace without sessionId, then debug_launch."
 
 
 TOOL: Final = Tool(
