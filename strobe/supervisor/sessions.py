@@ -15,6 +15,7 @@ from strobe.supervisor.table import Table
 from strobe.supervisor.topology import Role
 
 PAIR_READY_S: Final = 20.0
+WARM_UP_AFTER_S: Final = 1.0
 SPAWNER_GRACE_S: Final = 5.0  # how long a ready session waits for a spawner that may never come: there is direct mode
 
 Adopter = Callable[[Process, str, str, bool], Awaitable[None]]  # process, new name, session id, recovering
@@ -71,7 +72,8 @@ class Sessions:
             text = f"Session {session_id} got no processes: {why}"
             raise StrobeError(Code.ACTOR_UNAVAILABLE, text, "Retry; see `strobe-ctl actors`.", value=session_id) from error
         finally:
-            self.warm_up()
+            # Not at once: two processes that start would take the processor from the launch that waits for this answer.
+            asyncio.get_running_loop().call_later(WARM_UP_AFTER_S, self.warm_up)
         return pair
 
     async def _take(self, process: Process, session_id: str) -> None:

@@ -49,13 +49,14 @@ class Supervisor:
         self._end: asyncio.Future[str] = self._loop.create_future()
         self._idle = IdleClock(time.monotonic())
         self._pruned_at = float("-inf")
+        self._told_up = False
         bus = paths.bus_endpoint()
         self._table = Table()
         self._router = Router(bus, log)
         self._nursery = Nursery(self._table, bus, self, self._save, log)
         self._switchboard = Switchboard(self._table, self._router, self._local, self._nursery.start, log)
         self._asks = Asks(self._send, "supervisor")
-        self._reception = Reception(self._table, self._router, self._switchboard, self._nursery, self._asks, self._became_ready, self._save, log)
+        self._reception = Reception(self._table, self._router, self._switchboard, self._nursery, self._asks, self._look_up, self._save, log)
         self._sessions = Sessions(self._table, self._nursery, roles, self._reception.adopt, self._save, log)
         desk = Desk(self._table, self._nursery, self._sessions, self._idle, self._finish)
         self._dispatcher = Dispatcher(desk, Desk.HANDLERS, self._send, self.crash, log)
@@ -91,16 +92,26 @@ class Supervisor:
             process = self._table.named(role.name) or Process(role.name, role)
             if not role.per_session and process.pid is None:
                 self._table.add(process)
-                self._nursery.start(process)
+                if not role.late:
+                    self._nursery.start(process)
+        self._look_up()
 
-    def _became_ready(self) -> None:
-        if self._is_up():
+    def _look_up(self) -> None:
+        """Once the node is up: says so, starts the spare pair and what was to come late."""
+        if not self._is_up():
+            return
+        if not self._told_up:
+            self._told_up = True
             notify_service("READY=1")
-            self._sessions.warm_up()
+            for process in self._table:
+                if process.role.late and process.pid is None:
+                    self._nursery.start(process)
+        self._sessions.warm_up()
 
     def _is_up(self) -> bool:
-        """Everything that always runs is ready, or will not be."""
-        return all(p.state in (State.READY, State.UNHEALTHY, State.FAILED) for p in self._table if not p.role.per_session)
+        """Everything that calls may need is ready, or will not be."""
+        needed = (process for process in self._table if not process.role.per_session and not process.role.late)
+        return all(process.state in (State.READY, State.UNHEALTHY, State.FAILED) for process in needed)
 
     async def _receive(self) -> None:
         while True:
@@ -147,8 +158,7 @@ class Supervisor:
             for process in self._nursery.check_health(now):
                 await self._router.send(process.identity, Envelope(process.name, "supervisor", Header("", Kind.PING)))
             self._switchboard.expire()
-            if self._is_up():
-                self._sessions.warm_up()
+            self._look_up()
             self._look_after(now)
 
     def _look_after(self, now: float) -> None:
