@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 CARD_AFTER_S: Final = 0.03  # tools/list waits so long for the gateway before the card answers
 WAIT_S: Final = 20.0  # a request waits so long for a gateway
@@ -24,29 +23,28 @@ UNAVAILABLE: Final = -32000
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     line: bytes
     message: Json
     since: float
 
 
-@dataclass(slots=True)
 class Conversation:
-    """`card` is strobe/cli/card.json, loaded when first needed."""
+    """`card` gives strobe/cli/card.json; it is called when that is first needed."""
 
-    card: Callable[[], Json]
-    to_client: list[bytes] = field(default_factory=list)
-    to_gateway: list[bytes] = field(default_factory=list)
-    connected: bool = False
-    in_flight: dict[str, str] = field(default_factory=dict)  # id as JSON: method
-    _drop: set[str] = field(default_factory=set)  # ids whose answer by the gateway is a duplicate
-    _waiting: deque[Waiting] = field(default_factory=deque)
-    _waiting_bytes: int = 0
-    _initialize: bytes | None = None
-    _initialized: bytes | None = None
-    _version: str = ""
-    _known: bool = False  # this connection's gateway has seen `initialize`
+    def __init__(self, card: Callable[[], Json]) -> None:
+        self.to_client: list[bytes] = []
+        self.to_gateway: list[bytes] = []
+        self.connected = False
+        self.in_flight: dict[str, str] = {}  # id as JSON: method
+        self._card = card
+        self._drop: set[str] = set()  # ids whose answer by the gateway is a duplicate
+        self._waiting: deque[Waiting] = deque()
+        self._waiting_bytes = 0
+        self._initialize: bytes | None = None
+        self._initialized: bytes | None = None
+        self._version = ""
+        self._known = False  # this connection's gateway has seen `initialize`
 
     # Stimuli
 
@@ -134,7 +132,7 @@ class Conversation:
         if not isinstance(asked, str):
             self._error(message["id"], -32602, "Invalid request parameters: protocolVersion is missing.")
             return
-        card = self.card()
+        card = self._card()
         self._version = asked if asked in card["initialize"] else card["latest"]
         self._initialize, self._initialized = line, None
         self._result(message["id"], card["initialize"][self._version])
@@ -170,10 +168,10 @@ class Conversation:
         version = meta.get(VERSION_KEY, self._version) if isinstance(meta, dict) else self._version
         if method == "ping" and self._version:
             self._result(message["id"], {})
-        elif method == "server/discover" and version in self.card()["discover"]:
-            self._result(message["id"], self.card()["discover"][version])
-        elif method == "tools/list" and version in self.card()["tools"]:
-            self._result(message["id"], self.card()["tools"][version])
+        elif method == "server/discover" and version in self._card()["discover"]:
+            self._result(message["id"], self._card()["discover"][version])
+        elif method == "tools/list" and version in self._card()["tools"]:
+            self._result(message["id"], self._card()["tools"][version])
         else:
             return False
         return True
