@@ -11,7 +11,7 @@ def main() -> None:
 
         run_shim()
     elif sys.argv[1:] == ["node", "--foreground"]:  # what shims start, and wait for
-        from strobe.supervisor.main import run_node
+        from strobe.supervisor.main import run_node  # no typer: starting counts here
 
         sys.exit(run_node())
     else:
