@@ -61,6 +61,7 @@ class Session(Actor):
         launched = await launch(self, ask, self.folder, self._collector_for)
         self._begin(launched.target, launched.tracing)
         target = launched.target
+        self.log.info("launched", pid=target.pid, stages_ms=launched.stages.ms)
         target.collector.tell_session({"pid": target.pid, "detail": {"capabilities": target.capabilities.model_dump(by_alias=True)}})
         return LaunchReply(
             pid=target.pid,

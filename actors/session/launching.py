@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,26 +32,44 @@ LOAD_S = 10.0
 KEEPER_FILES = ("launch", "status", "output", "control", "stdin")  # a keeper wants a folder without them (agent/native/KEEPER.md)
 
 
+class Stages:
+    """How long each stage of a launch took, for the log: {name: ms}."""
+
+    def __init__(self) -> None:
+        self.ms: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def done(self, name: str) -> None:
+        now = time.monotonic()
+        self.ms[name] = round((now - self._last) * 1000, 1)
+        self._last = now
+
+
 @dataclass
 class Launched:
     target: Target
     tracing: Tracing
     matched: int
     warnings: list[str]
+    stages: Stages
 
 
 async def launch(actor: Asker, ask: Launch, folder: Path, collector_for: Any) -> Launched:
     """Errors: VALIDATION_ERROR for what can't be run, FRIDA_ATTACH_FAILED, LIMIT_EXCEEDED. Nothing is left behind by a failed one."""
+    stages = Stages()
     facts = await asyncio.to_thread(inspect, Path(ask.command), ask.env)
     facts.check_runnable()
+    stages.done("preflight")
     pool = await asyncio.to_thread(create_pool, paths.pool_path(ask.session_id), (ask.pool_chunks or 128) if facts.injectable else LEAST_CHUNKS)
+    stages.done("pool")
     try:
         keeper, facts = await asyncio.to_thread(_start, ask, folder, facts)
     except BaseException:
         pool.unlink()
         raise
+    stages.done("keeper")
     try:
-        return await _inject(actor, ask, folder, facts, pool, keeper, collector_for)
+        return await _inject(actor, ask, folder, facts, pool, keeper, collector_for, stages)
     except BaseException:
         await asyncio.to_thread(_undo, keeper, pool)
         raise
@@ -82,7 +101,7 @@ def _undo(keeper: Keeper, pool: Pool) -> None:
     pool.unlink()
 
 
-async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, pool: Pool, keeper: Keeper, collector_for: Any) -> Launched:
+async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, pool: Pool, keeper: Keeper, collector_for: Any, stages: Stages) -> Launched:
     status = keeper.status()
     pool.set_streams(status.stream_dev, status.stream_ino)
     journal = Journal(launch=ask, project_root=ask.project_root)
@@ -96,7 +115,8 @@ async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, poo
         matched, warnings = 0, [pool.shortfall] if pool.shortfall else []
         if facts.injectable and status.state is TargetState.STOPPED:
             index: ModuleFacts = await actor.ask("indexer", Load(path=ask.command, symbols_path=ask.symbols_path), deadline_s=LOAD_S)
-            matched, told = await _install(tracing, ask)
+            stages.done("index")
+            matched, told = await _install(tracing, ask, stages)
             warnings += told
             target.capabilities = capabilities(finding_of(facts, ask, journal.recorder, has_symbols=index.has_symbols or index.has_debug_info))
         journal.capabilities, journal.running = target.capabilities, True
@@ -105,7 +125,8 @@ async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, poo
     except BaseException:
         await asyncio.to_thread(collector.abandon)
         raise
-    return Launched(target, tracing, matched, warnings)
+    stages.done("run")
+    return Launched(target, tracing, matched, warnings, stages)
 
 
 def finding_of(facts: Preflight, ask: Launch, recorder: str, *, has_symbols: bool) -> Finding:
@@ -114,7 +135,7 @@ def finding_of(facts: Preflight, ask: Launch, recorder: str, *, has_symbols: boo
     )
 
 
-async def _install(tracing: Tracing, ask: Launch) -> tuple[int, list[str]]:
+async def _install(tracing: Tracing, ask: Launch, stages: Stages) -> tuple[int, list[str]]:
     """Recorder, pending patterns and crash handlers, before the program's first instruction.
 
     Its own shared libraries are mapped only once the visit has run it to its entry point, so their functions take a second visit.
@@ -125,7 +146,9 @@ async def _install(tracing: Tracing, ask: Launch) -> tuple[int, list[str]]:
     modules = [module for module in mapped_modules(target.pid) if module.path == program]
     wanted, warnings = await tracing.resolve(probes.patterns, modules)
     hooks = await tracing.new_hooks(list(wanted.values()), modules)
+    stages.done("resolve")
     reply = await tracing.prepare(hooks, held=True)
+    stages.done("inject")
     mapped = mapped_modules(target.pid) if probes.patterns else []  # now: once it runs it may be gone in no time
     writes, patches, matched = reply.writes, reply.patches, len(wanted)
     if any(is_own(module.path, program) and module.path != program for module in mapped):
@@ -135,6 +158,9 @@ async def _install(tracing: Tracing, ask: Launch) -> tuple[int, list[str]]:
             second = await tracing.prepare(late, held=True)
             writes, patches = [*writes, *second.writes], [*patches, *second.patches]
         matched = len(more)
+    stages.done("libraries")
+    target.journal.running = True  # saved before: whoever recovers this session must not take a running target for one that waits
+    target.journal.save(target.folder)
     tracing.settle(await asyncio.to_thread(patching.take_over, target.pid, writes, patches, reply.arm_address))
     return matched, warnings
 
