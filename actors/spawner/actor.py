@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from actors.spawner.injector import Injector
+from actors.spawner.visit import FRIDA_ERRORS
 from strobe.artifacts import artifact
-from strobe.protocol.base import Done
-from strobe.protocol.spawner import Prepare, PrepareReply, Warm
+from strobe.protocol.spawner import Prepare, PrepareReply
 from strobe.runtime import Actor, Context, handles
 
 
@@ -14,16 +14,19 @@ class Spawner(Actor):
 
     async def starting(self) -> None:
         self._injector = Injector(artifact("strobe-recorder.so"), artifact("agent.js"))
+        self._warming = self.loop.create_task(self._warm())
 
     async def stopping(self, reason: str) -> None:
         del reason
+        self._warming.cancel()
         await self._injector.close()
 
-    @handles(Warm, completes=True)
-    async def warm(self, ask: Warm, context: Context) -> Done:
-        del ask, context
-        await self._injector.warm()
-        return Done()
+    async def _warm(self) -> None:
+        """Before there is a target. Where it fails (ptrace refused, say) the first visit fails as well, and tells its caller why."""
+        try:
+            await self._injector.warm()
+        except FRIDA_ERRORS as error:
+            self.log.warning("warming up failed", error=repr(error))
 
     @handles(Prepare, completes=True)
     async def prepare(self, ask: Prepare, context: Context) -> PrepareReply:

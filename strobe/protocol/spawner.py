@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from strobe.model.base import Noun
 from strobe.model.probe import Refused
-from strobe.protocol.base import Ask, Done, Reply
+from strobe.protocol.base import Ask, Reply
 
 
 class Write(Noun):
@@ -62,10 +62,3 @@ class Prepare(Ask):
     held: bool
     pool_path: str
     hooks: list[HookSpec]
-
-
-class Warm(Ask):
-    """Imports and starts what the first Prepare needs (Frida's helper), before there is a target."""
-
-    TYPE: ClassVar = "spawner.warm"
-    REPLY: ClassVar[type[Reply]] = Done
