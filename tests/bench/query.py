@@ -32,8 +32,8 @@ SIMPLE: Final[dict[str, Ask]] = {
 }
 AGGREGATES: Final[dict[str, Ask]] = {
     "slowest calls": {"function": {"contains": "order"}, "eventType": "function_exit", "orderBy": "duration", "limit": 10},
-    "calls by function": {"sql": "SELECT function, count(*) FROM events GROUP BY function ORDER BY 2 DESC"},
-    "mean duration": {"sql": "SELECT function, avg(duration_ns), max(duration_ns) FROM events WHERE duration_ns > 0 GROUP BY function"},
+    "calls by function": {"sql": "SELECT function, count(*) FROM events_v GROUP BY function ORDER BY 2 DESC"},
+    "mean duration": {"sql": "SELECT function, avg(duration_ns), max(duration_ns) FROM calls GROUP BY function"},
 }
 
 

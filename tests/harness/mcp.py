@@ -124,3 +124,10 @@ async def strobe_mcp(home: Path, *, env: Mapping[str, str] | None = None, keep_n
                 await node.stop(home)
     if not keep_node:
         node.assert_nothing_left(home)
+
+
+def _only(error: BaseException) -> BaseException:
+    """What a task group wraps around a test's own failure is taken off again."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -67,7 +67,7 @@ async def counted(home: Path, program: Path, arguments: Sequence[str], names: Se
         session_id = await strobe.launch(program, *arguments, root=root, trace=list(names), cwd=str(root), **more)
         status = await strobe.until_ended(session_id, within_s=120)
         assert status["status"] == "exited", status
-        rows = await strobe.rows(session_id, "SELECT function, count(*) FROM events WHERE event_type = 'function_enter' GROUP BY function")
+        rows = await strobe.rows(session_id, "SELECT function, count(*) FROM events_v WHERE event_type = 'function_enter' GROUP BY function")
         reply = await strobe.call("debug_query", sessionId=session_id, limit=1)
         assert not any(reply.get("eventsDropped", {}).values()), reply["eventsDropped"]
         return {name: int(count) for name, count in rows}
