@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from actors.store.trace_map import TraceMap
+
 Key = tuple[str, int, int]  # (branch, hook or stream, thread); points: (`point:` and type, 0, 0)
 _DENSE_MAX = 1 << 20
 
@@ -20,13 +22,15 @@ class Snapshot:
     last_n: int
     settled_ns: int
     newest_ns: int
+    evicted: int
+    map: TraceMap
 
 
 class Counts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: dict[Key, int] = {}
-        self._snapshot = Snapshot(0, 0, 0)
+        self._snapshot = Snapshot(0, 0, 0, 0, TraceMap(1))
 
     def publish(self, added: Iterable[tuple[Key, int]], snapshot: Snapshot) -> None:
         """After a commit: what it added (negative: evicted), and how far the file now goes."""

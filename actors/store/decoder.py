@@ -27,14 +27,21 @@ Columns = dict[str, Column]
 
 @dataclass(slots=True)
 class Decoded:
-    """Rows ready to be stored, columns by name. `used` arrival numbers were taken; `strange` records had no known hook."""
+    """Rows ready to be stored, columns by name. One arrival number for each of `times`, in their order; `strange` records had no known hook.
+
+    `moved`: (numbers, times) of exits that were set to their enter's time, because the clock's rounding had put them before it.
+    """
 
     calls: Columns = field(default_factory=dict)
     exits: Columns = field(default_factory=dict)
     more_values: Columns = field(default_factory=dict)
-    used: int = 0
+    times: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    moved: list[tuple[Ints, Ints]] = field(default_factory=list)
     strange: int = 0
-    newest: int = 0
+
+    @property
+    def newest(self) -> int:
+        return int(self.times[-1]) if self.times.size else 0
 
 
 class Decoder:
@@ -58,7 +65,7 @@ class Decoder:
 
     def decode(self, batches: Sequence[Records], first_n: int) -> Decoded:
         entries = read_entries(batches, self.hooks.known, first_n, self.started_ns)
-        done = Decoded(used=entries.count, strange=entries.strange, newest=entries.newest)
+        done = Decoded(times=entries.times, strange=entries.strange)
         enters, exits = entries.enters, entries.exits
         if not enters.size and not exits.size:
             return done
@@ -101,7 +108,7 @@ class Decoder:
             "flags": Column(enters.flags), "parent": Column(parent),
         }  # fmt: skip
         if exits.size:
-            columns |= self._ends(enters, exits, closed_by, values, entries)
+            columns |= self._ends(enters, exits, closed_by, values, entries, done)
         for position, source in enumerate(self.hooks.arguments):
             column = values.column(source, enters, entries.hooks)
             if column is None:
@@ -112,12 +119,13 @@ class Decoder:
                 _add_more(done, enters.n, position, column)
         return columns
 
-    def _ends(self, enters: Part, exits: Part, closed_by: Ints, values: ValueReader, entries: Entries) -> Columns:
+    def _ends(self, enters: Part, exits: Part, closed_by: Ints, values: ValueReader, entries: Entries, done: Decoded) -> Columns:
         """The exits' columns in the rows of their enters."""
         closed = closed_by >= 0
         valid = None if closed.all() else closed
         taken = exits.take(closed_by if valid is None else np.maximum(closed_by, 0))
-        exit_ts = np.maximum(taken.ts, enters.ts)  # a call cannot end before it began, whatever the clock's rounding says
+        exit_ts = np.maximum(taken.ts, enters.ts)
+        _note_moved(done, taken.n, taken.ts, exit_ts, valid)
         columns = {"exit_n": Column(taken.n, valid), "exit_ts": Column(exit_ts, valid)}
         returned = valid
         flags = taken.flags
@@ -138,10 +146,12 @@ class Decoder:
         valid = None if hit.all() else hit
         entered = opened[place] if opened.size else np.zeros(exits.size, dtype=OPEN_DTYPE)
         flags = exits.flags if exits.unwound is None else exits.flags | exits.unwound * np.uint8(UNWOUND)
+        ts = np.where(hit, np.maximum(exits.ts, entered["ts"]), exits.ts)
+        _note_moved(done, exits.n, exits.ts, ts, valid)
         done.exits = {
             "n": Column(exits.n),
             "call": Column(entered["n"], valid),
-            "ts": Column(np.where(hit, np.maximum(exits.ts, entered["ts"]), exits.ts)),
+            "ts": Column(ts),
             "enter_ts": Column(entered["ts"], valid),
             "hook": Column(exits.hook),
             "caller": Column(entered["caller"] * hit),
@@ -152,6 +162,12 @@ class Decoder:
         if result is not None:
             done.exits["ret"] = result
         return place[hit]
+
+
+def _note_moved(done: Decoded, n: Ints, recorded: Ints, ts: Ints, valid: NDArray[np.bool_] | None) -> None:
+    moved = np.flatnonzero((ts != recorded) if valid is None else (ts != recorded) & valid)
+    if moved.size:
+        done.moved.append((n[moved], ts[moved]))
 
 
 def _opened(enters: Part, caller: NDArray[np.int32], rows: Ints) -> NDArray[np.void]:

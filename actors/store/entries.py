@@ -68,15 +68,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """`count` entries took an arrival number each; `hooks` are the ids that occur; `strange` records had no known hook."""
+    """Every entry took an arrival number, in the order of `times`; `hooks` are the ids that occur; `strange` records had no known hook."""
 
     slots: Bytes
     enters: Part
     exits: Part
     hooks: Ints
-    count: int
+    times: Ints
     strange: int
-    newest: int
 
 
 def read_entries(batches: Sequence[Records], known: NDArray[np.bool_], first_n: int, started_ns: int) -> Entries:
@@ -87,7 +86,8 @@ def read_entries(batches: Sequence[Records], known: NDArray[np.bool_], first_n: 
     if heads.size and heads[-1] + slot_map[heads[-1]] > slot_map.size:
         heads = heads[:-1]
     ts, thread = _times_and_threads(batches, slots, heads, started_ns)
-    n = first_n + arrival_ranks(ts)
+    ranks, times = arrival_ranks(ts)
+    n = first_n + ranks
     kinds = slots[_KIND_AT::SLOT_BYTES][heads]
     whole = _Whole(slot_map, slots, heads, ts, n, thread, kinds)
     enters = whole.part(np.flatnonzero(kinds == Kind.ENTER), exits=False)
@@ -101,7 +101,7 @@ def read_entries(batches: Sequence[Records], known: NDArray[np.bool_], first_n: 
         enters = enters.take(np.flatnonzero(np.isin(enters.hook, hooks)))
         exits = exits.take(np.flatnonzero(np.isin(exits.hook, hooks)))
         strange = before - enters.size - exits.size
-    return Entries(slots, enters, exits, hooks, heads.size, strange, int(ts.max()) if ts.size else 0)
+    return Entries(slots, enters, exits, hooks, times, strange)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +155,15 @@ def _times_and_threads(batches: Sequence[Records], slots: Bytes, heads: Ints, st
     return ts, thread
 
 
-def arrival_ranks(ts: Ints) -> Ints:
-    """0, 1, 2 … in order of time, equal times in the order they came: so numbers within a commit follow time over all threads."""
-    size = ts.size
-    if size < 2 or bool((ts[1:] >= ts[:-1]).all()):
-        return np.arange(size, dtype=np.int64)
-    ranks = np.empty(size, dtype=np.int64)
-    ranks[np.argsort(ts, kind="stable")] = np.arange(size, dtype=np.int64)  # merges the threads' sorted runs: near linear
-    return ranks
+def arrival_ranks(ts: Ints) -> tuple[Ints, Ints]:
+    """0, 1, 2 … in order of time, equal times in the order they came, and the times in that order.
+
+    So numbers within a commit follow time over all threads.
+    """
+    places = np.arange(ts.size, dtype=np.int64)
+    if bool((ts[1:] >= ts[:-1]).all()):
+        return places, ts
+    order = np.argsort(ts, kind="stable")  # merges the threads' sorted runs: near linear
+    ranks = np.empty(ts.size, dtype=np.int64)
+    ranks[order] = places
+    return ranks, ts.take(order)

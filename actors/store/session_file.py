@@ -8,25 +8,22 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 
-from actors.store.columns import Column, to_table
-from actors.store.counts import Counts, Key, Snapshot, count_pairs
-from actors.store.eviction import EVENTS_MAX_DEFAULT, TraceBlocks
+from actors.store.columns import to_table
+from actors.store.counts import Counts, Key, Snapshot
+from actors.store.decoder import Decoded
 from actors.store.instance import open_instance, reader
+from actors.store.mapping import EVICTED_COUNTS, added_counts, load_map, map_commit, stored_counts
 from actors.store.schema import SCHEMA_VERSION, TABLES, VALUE_COLUMNS
 from actors.store.sql_views import views
+from actors.store.trace_map import EVENTS_MAX_DEFAULT
 from strobe.model.probe import Hook
 from strobe.model.session import SessionRecord
 
 Rows = list[dict[str, Any]]
 READERS_KEPT: Final = 4
 EVICTED: Final = "evicted"  # the cause under which evicted events are counted as lost
-_EVICTED: Final = """
-    SELECT 'enter', hook, thread, count(*) FROM raw_calls WHERE n <= {cut} GROUP BY ALL UNION ALL
-    SELECT 'exit', hook, thread, count(exit_n) FROM raw_calls WHERE n <= {cut} GROUP BY ALL UNION ALL
-    SELECT 'late', hook, thread, count(*) FROM raw_exits WHERE n <= {cut} GROUP BY ALL"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +40,13 @@ class Position:
 
 @dataclass(slots=True)
 class Changes:
-    """What one commit stores: columns and rows by table, and the position after it."""
+    """What one commit stores: decoded records (numbered from `first_n`), rows by table, and the position after it."""
 
     position: Position
-    columns: dict[str, dict[str, Column]] = field(default_factory=dict)
+    first_n: int = 0
+    decoded: Decoded = field(default_factory=Decoded)
     rows: dict[str, Rows] = field(default_factory=dict)
+    other_times: list[int] = field(default_factory=list)  # of output and points, numbered after the records
     open_calls: bytes | None = None
     record: SessionRecord | None = None
 
@@ -72,7 +71,6 @@ class SessionFile:
         self._lock = threading.Lock()
         self._free_readers: list[duckdb.DuckDBPyConnection] = []
         self.counts = Counts()
-        self._value_columns = 0
         try:
             self._make(record)
             self._load()
@@ -89,6 +87,10 @@ class SessionFile:
             run("INSERT INTO positions VALUES (0, 0, ''::BLOB, 1, 0, 0, ''::BLOB)")
         if not run("SELECT count(*) FROM session").fetchall()[0][0]:
             run("INSERT INTO session VALUES (?, ?)", [record.model_dump_json(by_alias=True), SCHEMA_VERSION])
+        columns = {row[0] for row in run("SELECT column_name FROM duckdb_columns() WHERE table_name = 'raw_calls'").fetchall()}
+        self.value_columns = sum(f"a{k}" in columns for k in range(VALUE_COLUMNS))
+        if not run("SELECT count(*) FROM duckdb_views() WHERE view_name = 'calls'").fetchall()[0][0]:
+            self._make_views()
         run("COMMIT")
 
     def _load(self) -> None:
@@ -99,33 +101,16 @@ class SessionFile:
         self.hooks = {number: Hook.model_validate_json(text) for number, text in run("SELECT id, hook FROM hooks ORDER BY id").fetchall()}
         self.threads = {row[0]: Thread(*row) for row in run("SELECT * FROM threads").fetchall()}
         self.next_string: int = run("SELECT coalesce(max(id), 0) + 1 FROM strings").fetchall()[0][0]
-        columns = {row[0] for row in run("SELECT column_name FROM duckdb_columns() WHERE table_name = 'raw_calls'").fetchall()}
-        self._value_columns = sum(f"a{k}" in columns for k in range(VALUE_COLUMNS))
-        if not run("SELECT count(*) FROM duckdb_views() WHERE view_name = 'calls'").fetchall()[0][0]:
-            self._make_views()
-        self._blocks = TraceBlocks(events_max(self.record))
-        blocks = f"SELECT n // {self._blocks.size}, (count(*) + count(exit_n))::BIGINT FROM raw_calls GROUP BY 1"
-        blocks += f" UNION ALL SELECT n // {self._blocks.size}, count(*) FROM raw_exits GROUP BY 1"
-        self._blocks.load(run(blocks).fetchall())
         self.losses: dict[str, int] = dict(run("SELECT cause, sum(lost)::BIGINT FROM losses GROUP BY cause").fetchall())
         self.point_pids: set[int] = {row[0] for row in run("SELECT DISTINCT pid FROM points WHERE pid IS NOT NULL").fetchall()}
-        self.counts.publish(self._count_all(), self._snapshot())
-
-    def _count_all(self) -> list[tuple[Key, int]]:
-        grouped = """
-            SELECT 'enter', hook, thread, count(*) FROM raw_calls GROUP BY ALL UNION ALL
-            SELECT 'exit', hook, thread, count(exit_n) FROM raw_calls GROUP BY ALL UNION ALL
-            SELECT 'late', hook, thread, count(*) FROM raw_exits GROUP BY ALL UNION ALL
-            SELECT 'output', stream, coalesce(thread, 0), count(*) FROM output GROUP BY ALL UNION ALL
-            SELECT 'point:' || type, 0, 0, count(*) FROM points GROUP BY ALL"""
-        return [((branch, first, second), number) for branch, first, second, number in self._connection.execute(grouped).fetchall() if number]
+        self._map = load_map(self._connection, events_max(self.record))
+        self.counts.publish(stored_counts(self._connection), self._snapshot())
 
     def _snapshot(self) -> Snapshot:
-        return Snapshot(self.position.next_n - 1, self.position.settled, self.position.newest)
+        at = self.position
+        return Snapshot(at.next_n - 1, at.settled, at.newest, self.losses.get(EVICTED, 0), self._map)
 
-    @property
-    def value_columns(self) -> int:
-        return self._value_columns
+    # Reading
 
     def reader(self) -> duckdb.DuckDBPyConnection:
         """One that is free, or a new one. To be given back, or closed."""
@@ -141,54 +126,60 @@ class SessionFile:
         else:
             connection.close()
 
+    # Writing
+
     def need_values(self, count: int) -> None:
         """Sees to it that `raw_calls` has a column for each of the first `count` arguments. A transaction of its own."""
         with self._lock:
-            if min(count, VALUE_COLUMNS) <= self._value_columns:
+            if min(count, VALUE_COLUMNS) <= self.value_columns:
                 return
-            while self._value_columns < min(count, VALUE_COLUMNS):
-                self._connection.execute(f"ALTER TABLE raw_calls ADD COLUMN IF NOT EXISTS a{self._value_columns} BIGINT")
-                self._value_columns += 1
+            while self.value_columns < min(count, VALUE_COLUMNS):
+                self._connection.execute(f"ALTER TABLE raw_calls ADD COLUMN IF NOT EXISTS a{self.value_columns} BIGINT")
+                self.value_columns += 1
             self._make_views()
 
     def _make_views(self) -> None:
-        for statement in views(self._value_columns):
+        for statement in views(self.value_columns):
             self._connection.execute(statement)
 
     def commit(self, changes: Changes) -> None:
         """All of it in one transaction, or nothing. Afterwards it is on disk and every reader sees it."""
         with self._lock:
-            blocks = self._blocks.copy()
             self._connection.execute("BEGIN")
             try:
+                new_map = map_commit(self._map, changes.decoded, changes.first_n, changes.other_times)
                 self._store(changes)
+                evicted = self._evict(new_map.overflow())
                 self._connection.execute("COMMIT")
             except BaseException:
-                self._blocks = blocks
                 self._connection.execute("ROLLBACK")
                 raise
-            self.position = changes.position
-            if changes.open_calls is not None:
-                self.open_calls = changes.open_calls
-            if changes.record is not None:
-                self.record = changes.record
-                self._blocks.events_max = events_max(changes.record)
-            for row in changes.rows.get("losses", []):
-                self.losses[row["cause"]] = self.losses.get(row["cause"], 0) + row["lost"]
-            self.point_pids |= {row["pid"] for row in changes.rows.get("points", []) if row["pid"] is not None}
-            evicted = -sum(number for _, number in self._evicted)
-            if evicted:
-                self.losses[EVICTED] = self.losses.get(EVICTED, 0) + evicted
-            self.counts.publish([*_added(changes), *self._evicted], self._snapshot())
+            self._map = new_map
+            self._adopt(changes, evicted)
+
+    def _adopt(self, changes: Changes, evicted: list[tuple[Key, int]]) -> None:
+        """What is kept in memory, after the commit."""
+        self.position = changes.position
+        if changes.open_calls is not None:
+            self.open_calls = changes.open_calls
+        if changes.record is not None:
+            self.record = changes.record
+            self._map.events_max = events_max(changes.record)
+        for row in changes.rows.get("losses", []):
+            self.losses[row["cause"]] = self.losses.get(row["cause"], 0) + row["lost"]
+        if evicted:
+            self.losses[EVICTED] = self.losses.get(EVICTED, 0) - sum(number for _, number in evicted)
+        self.point_pids |= {row["pid"] for row in changes.rows.get("points", []) if row["pid"] is not None}
+        self.counts.publish([*added_counts(changes.decoded, changes.rows), *evicted], self._snapshot())
 
     def _store(self, changes: Changes) -> None:
-        for table, columns in changes.columns.items():
+        decoded = changes.decoded
+        for table, columns in (("raw_calls", decoded.calls), ("raw_exits", decoded.exits), ("more_values", decoded.more_values)):
             if columns:
                 self._insert(table, to_table(columns))
         for table, rows in changes.rows.items():
             if rows:
                 self._insert(table, pa.Table.from_pylist(rows))
-        self._evicted = self._evict(changes.columns.get("raw_calls"), changes.columns.get("raw_exits"))
         at = changes.position
         values: list[Any] = [at.epoch, at.seq, at.resume, at.next_n, at.settled, at.newest]
         opened = ""
@@ -199,17 +190,12 @@ class SessionFile:
         if changes.record is not None:
             self._connection.execute("UPDATE session SET record = ?", [changes.record.model_dump_json(by_alias=True)])
 
-    def _evict(self, calls: dict[str, Column] | None, exits: dict[str, Column] | None) -> list[tuple[Key, int]]:
-        """Makes room for what was just added. Answers what went, as (negative) counts."""
-        if calls:
-            self._blocks.add(calls["n"], calls.get("exit_n", Column(calls["n"].values, np.zeros(calls["n"].values.size, dtype=np.bool_))))
-        if exits:
-            self._blocks.add(exits["n"])
-        cut = self._blocks.overflow()
+    def _evict(self, cut: int | None) -> list[tuple[Key, int]]:
+        """Deletes trace events up to the number `cut`. Answers what went, as negative counts."""
         if cut is None:
             return []
         run = self._connection.execute
-        gone = run(_EVICTED.format(cut=cut)).fetchall()
+        gone: list[tuple[str, int, int, int]] = run(EVICTED_COUNTS.format(cut=cut)).fetchall()
         for table in ("raw_calls", "raw_exits", "more_values"):
             run(f"DELETE FROM {table} WHERE n <= {cut}")
         lost = sum(number for _, _, _, number in gone)
@@ -245,19 +231,3 @@ class SessionFile:
 
 def events_max(record: SessionRecord) -> int:
     return int(record.detail.get("eventsMax") or EVENTS_MAX_DEFAULT)
-
-
-def _added(changes: Changes) -> list[tuple[Key, int]]:
-    added: list[tuple[Key, int]] = []
-    calls, exits = changes.columns.get("raw_calls"), changes.columns.get("raw_exits")
-    if calls:
-        hooks, threads = calls["hook"].values, calls["thread"].values
-        added += count_pairs("enter", hooks, threads)
-        if "exit_n" in calls:
-            closed = calls["exit_n"].valid
-            added += count_pairs("exit", *((hooks, threads) if closed is None else (hooks[closed], threads[closed])))
-    if exits:
-        added += count_pairs("late", exits["hook"].values, exits["thread"].values)
-    added += [(("output", row["stream"], row["thread"] or 0), 1) for row in changes.rows.get("output", [])]
-    added += [((f"point:{row['type']}", 0, 0), 1) for row in changes.rows.get("points", [])]
-    return added

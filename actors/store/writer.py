@@ -108,9 +108,10 @@ class SessionWriter:
         """What is pending, decoded and numbered; pending is empty after it."""
         at = self.position
         decoded = self._decoder.decode(self._records, at.next_n) if self._records else Decoded()
-        next_n = at.next_n + decoded.used
+        next_n = at.next_n + decoded.times.size
         newest = max(at.newest, decoded.newest)
-        for row in sorted([*self._rows["output"], *self._rows["points"]], key=lambda row: int(row["ts"])):
+        others = sorted([*self._rows["output"], *self._rows["points"]], key=lambda row: int(row["ts"]))
+        for row in others:
             row["n"] = next_n
             row["parent"], thread = self._decoder.call_of(row.pop("span"))
             if "thread" in row:
@@ -121,8 +122,7 @@ class SessionWriter:
             self._rows["losses"].append({"cause": "unreadable", "hook": None, "kind": "record", "lost": decoded.strange})
         self._rows["strings"] = [{"id": number, "text": text, "truncated": cut} for number, text, cut in self._strings.fresh]
         position = Position(at.epoch, at.seq, at.resume, next_n, at.settled, newest)
-        columns = {"raw_calls": decoded.calls, "raw_exits": decoded.exits, "more_values": decoded.more_values}
-        changes = Changes(position, columns, self._rows, self._open_calls.pack(), self._changed_record)
+        changes = Changes(position, at.next_n, decoded, self._rows, [row["ts"] for row in others], self._open_calls.pack(), self._changed_record)
         stored = Stored(next_n - at.next_n, self.pending_since_ns or time.monotonic_ns(), self._changed_record)
         self.position = position
         self._strings.fresh = []

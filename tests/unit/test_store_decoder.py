@@ -118,8 +118,8 @@ def test_pairing_equals_the_plain_model(commits: list[list[Lane]]) -> None:
         entries = [(ts - STARTED_NS, Kind(kind), span, number, word, lane.thread) for lane in lanes for ts, span, number, kind, _, word, _ in lane.entries]
         calls, late = model.commit(entries, first_n)
         done = made.decode([batch(lane) for lane in lanes], first_n)
-        first_n += done.used
-        assert done.used == len(entries)
+        first_n += done.times.size
+        assert done.times.size == len(entries)
         assert [_call(row) for row in rows(done.calls)] == calls
         assert [_late(row) for row in rows(done.exits)] == late
         assert sorted(made.open_calls.calls["n"].tolist()) == sorted(row["n"] for row in model.open.values())
@@ -273,7 +273,8 @@ def test_a_call_never_ends_before_it_began() -> None:
 
 
 def test_arrival_ranks_follow_time_and_keep_ties_in_order() -> None:
-    assert arrival_ranks(np.array([5, 1, 5, 3], dtype=np.int64)).tolist() == [2, 0, 3, 1]
+    ranks, times = arrival_ranks(np.array([5, 1, 5, 3], dtype=np.int64))
+    assert (ranks.tolist(), times.tolist()) == ([2, 0, 3, 1], [1, 3, 5, 5])
 
 
 @given(st.lists(st.integers(0, 1 << 44), unique=True, max_size=60), st.lists(st.integers(0, 1 << 44), max_size=20))

@@ -28,8 +28,8 @@ COLOURS = {"RED": 0, "GREEN": 1, "BLUE": 7}
 class Session:
     """Some hundred events of every sort, in several commits, calls crossing them."""
 
-    def __init__(self, path: Path) -> None:
-        self.file = SessionFile(path, record(SESSION))
+    def __init__(self, path: Path, events_max: int = 2_000_000) -> None:
+        self.file = SessionFile(path, record(SESSION, detail={"eventsMax": events_max}))
         self.writer = SessionWriter(self.file)
         self.seq = 0
         self._fill()
@@ -127,9 +127,11 @@ def payload(choose: random.Random, number: int) -> bytes:
             return struct.pack("<8h", *(choose.choice([-1, 0, 5]) for _ in range(8)))
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    made = Session(tmp_path_factory.mktemp("query") / "demo.duckdb")
+@pytest.fixture(scope="module", params=[2_000_000, 400], ids=["one block", "small blocks"])
+def session(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Session]:
+    """The trace map's blocks are a 64th of what the session may hold: with 400, a page lies in a few of many."""
+    made = Session(tmp_path_factory.mktemp("query") / "demo.duckdb", request.param)
+    assert "evicted" not in made.file.losses
     yield made
     made.file.close()
 

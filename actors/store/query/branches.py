@@ -50,6 +50,10 @@ class Where:
         self.sql.append(sql)
         self.texts += texts
 
+    def also(self, sql: str) -> Where:
+        """A copy with one more condition, which takes no parameter."""
+        return Where([*self.sql, sql], list(self.texts), self.possible)
+
     def text(self) -> str:
         return " AND ".join(self.sql) or "true"
 

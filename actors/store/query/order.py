@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,36 +10,33 @@ from actors.store.query.branches import Branch
 from strobe.model.query import Query
 
 NO_THREAD: Final = (1 << 62) - 1  # events of no known thread come last
+_KEY_LENGTHS: Final = {"arrival": 1, "time": 2, "thread": 3, "duration": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    name: str
+    """arrival: (n). time: (ts, n). thread: (tid or NO_THREAD, ts, n). duration: (minus the duration, or 1 without one; ts, n)."""
 
-    def keys(self, branch: Branch) -> list[str]:
-        match self.name:
-            case "arrival":
-                return [branch.n]
-            case "time":
-                return [branch.ts, branch.n]
-            case "thread":
-                return [_tid(branch), branch.ts, branch.n]
-            case _:
-                # Longest first, as ascending numbers; events without a duration come last.
-                return [f"-coalesce({branch.duration}, -1)" if branch.duration else "1", branch.ts, branch.n]
+    name: str
 
     @property
     def key_length(self) -> int:
-        return {"arrival": 1, "time": 2}.get(self.name, 3)
+        return _KEY_LENGTHS[self.name]
 
-    def after(self, branch: Branch, key: tuple[int, ...]) -> str:
-        """Lexicographically greater than `key`; the first column's bound stands alone so that whole row groups can be skipped by it."""
-        columns = self.keys(branch)
-        ors = []
-        for index in range(len(columns)):
-            same = [f"{columns[k]} = {key[k]}" for k in range(index)]
-            ors.append(" AND ".join([*same, f"{columns[index]} > {key[index]}"]))
-        return f"{columns[0]} >= {key[0]} AND ({' OR '.join(ors)})"
+    @staticmethod
+    def keys(branch: Branch) -> list[str]:
+        """By duration, of a branch that has one."""
+        return [f"-{branch.duration}", branch.ts, branch.n]
+
+    @staticmethod
+    def after_duration(key: tuple[int, ...]) -> Callable[[Branch], str]:
+        duration, ts, n = -key[0], key[1], key[2]
+
+        def behind(branch: Branch) -> str:
+            same = f"{branch.duration} = {duration} AND ({branch.ts} > {ts} OR ({branch.ts} = {ts} AND {branch.n} > {n}))"
+            return f"({branch.duration} < {duration} OR ({same}))"
+
+        return behind
 
 
 def order_of(query: Query) -> Order:
@@ -46,10 +44,3 @@ def order_of(query: Query) -> Order:
     if query.order_by == "time" and query.after_event_id is not None:
         return Order("arrival")
     return Order(query.order_by)
-
-
-def _tid(branch: Branch) -> str:
-    if branch.tid is not None:
-        return f"coalesce({branch.tid}, {NO_THREAD})"
-    # Qualified: `id` must be the thread's, `thread` the event's.
-    return f"coalesce((SELECT threads.tid FROM threads WHERE threads.id = {branch.table}.{branch.thread}), {NO_THREAD})"

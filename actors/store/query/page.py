@@ -1,85 +1,136 @@
-"""One page of events: rows, exact total, where it ended."""
+"""One page of events: rows in the order asked for, exact total, where polling goes on."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Final
 
 import duckdb
 
-from actors.store.query.branches import ALL, POINT, Branch, Where, where
-from actors.store.query.order import Order
+from actors.store.counts import Key as CountKey
+from actors.store.counts import Snapshot
+from actors.store.query.branches import ALL, LATE, OUTPUT, POINT, Branch, Where, number_list, where
+from actors.store.query.order import NO_THREAD, Order
+from actors.store.query.scan import Found, Key, Possible, Row, Scanner
 from actors.store.query.selection import OUTPUT_TYPES, Selection
 from actors.store.session_file import SessionFile
+from strobe.errors import Code, StrobeError
 
-_DETAILS = {
-    "raw_calls": "hook, thread, flags, n AS call, exit_n, ts AS enter_ts, exit_ts, parent, ret",
-    "raw_exits": "hook, thread, flags, call, enter_ts, ret",
-    "output": "stream, start, text, approximate, parent, thread",
-    "points": "type, pid, tid, thread_name, function, file, line, text, data, parent",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """An event of a page: its branch, its order key, and its columns by name (with `n` and `ts` its own)."""
-
-    branch: Branch
-    n: int
-    ts: int
-    key: tuple[int, ...]
-    columns: dict[str, Any]
+OFFSET_MAX: Final = 100_000  # in orders other than time, where what is skipped must be read
+_SHORT_OFFSET: Final = 500
+_FALL: Final = 16
 
 
 class PageReader:
     """Reads for one query, in the read transaction that `connection` is in."""
 
-    def __init__(self, file: SessionFile, connection: duckdb.DuckDBPyConnection, selection: Selection, order: Order) -> None:
+    def __init__(self, file: SessionFile, connection: duckdb.DuckDBPyConnection, selection: Selection, order: Order, snapshot: Snapshot) -> None:
         self._file = file
         self._run = connection.execute
         self._selection = selection
         self._order = order
         held = file.counts.branches()
         wheres = [(branch, where(branch, selection)) for branch in ALL if branch.name in held]
-        self._possible = [(branch, found) for branch, found in wheres if found.possible]
+        self._possible: Possible = [(branch, found) for branch, found in wheres if found.possible]
         self._names = {branch.name for branch, _ in self._possible}
+        self._longest = snapshot.map.longest
+        self._scanner = Scanner(connection, snapshot.map, file.value_columns, self._density())
 
-    def rows(self, limit: int, offset: int, after: tuple[int, ...] | None) -> list[Row]:
-        """The first `limit` after skipping `offset`, in order, behind the key `after`."""
-        keys = self._keys(limit + offset, after)
-        chosen = keys[offset : offset + limit]
-        found: dict[tuple[str, int], dict[str, Any]] = {}
-        for branch, _ in self._possible:
-            numbers = [key[-1] for name, key in chosen if name == branch.name]
-            times = [key[-2] for name, key in chosen if name == branch.name and len(key) > 1]
-            if numbers:
-                found |= {(branch.name, row["event_n"]): row for row in self._details(branch, numbers, times)}
-        by_name = {branch.name: branch for branch in ALL}
-        return [Row(by_name[name], key[-1], found[name, key[-1]]["event_ts"], key, found[name, key[-1]]) for name, key in chosen]
+    def _density(self) -> float | None:
+        if not self._selection.countable:
+            return None
+        matching, held = self._file.counts.total(self._wanted)[0], self._file.counts.total()[0]
+        return matching / max(held, 1)
 
-    def _keys(self, limit: int, after: tuple[int, ...] | None) -> list[tuple[str, tuple[int, ...]]]:
-        """(branch, order key) of the first `limit` rows; each branch finds its own first ones, by which whole row groups are skipped."""
-        merged: list[tuple[tuple[int, ...], str]] = []
-        for branch, found in self._possible:
-            keys = self._order.keys(branch)
-            condition = found.text() if after is None else f"{found.text()} AND {self._order.after(branch, after)}"
-            names = ", ".join(f"{expression} AS k{index}" for index, expression in enumerate(keys))
-            by = ", ".join(f"k{index}" for index in range(len(keys)))
-            sql = f"SELECT {names} FROM {branch.table} WHERE {condition} ORDER BY {by} LIMIT {limit}"
-            merged += [(tuple(row), branch.name) for row in self._run(sql, found.texts).fetchall()]
-        merged.sort()
-        return [(name, key) for key, name in merged[:limit]]
+    # Rows
 
-    def _details(self, branch: Branch, numbers: list[int], times: list[int]) -> list[dict[str, Any]]:
-        values = "".join(f", a{k}" for k in range(self._file.value_columns)) if branch.table == "raw_calls" else ""
-        near = f"{branch.n} BETWEEN {min(numbers)} AND {max(numbers)}"
-        if times:
-            near += f" AND {branch.ts} BETWEEN {min(times)} AND {max(times)}"
-        wanted = ", ".join(map(str, numbers))
-        columns = f"{branch.n} AS event_n, {branch.ts} AS event_ts, {_DETAILS[branch.table]}{values}"
-        answer = self._run(f"SELECT {columns} FROM {branch.table} WHERE {near} AND {branch.n} IN ({wanted})")
-        names = [column[0] for column in answer.description or []]
-        return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+    def rows(self, limit: int, offset: int, after: Key | None) -> Found:
+        """The first `limit` after skipping `offset`, behind the key `after`."""
+        if self._order.name == "time" and offset > _SHORT_OFFSET:
+            after = self._scanner.key_at(self._possible, offset - 1, self._selection.time_from)
+            if after is None:
+                return Found([], None)
+            offset = 0
+        if offset > OFFSET_MAX:
+            raise StrobeError(Code.LIMIT_EXCEEDED, f"offset {offset:,} is too far for this order.", "Page with cursor, or order by time.", value=offset)
+        found = self._ordered(limit + offset, after)
+        return Found(found.rows[offset:], found.unseen)
+
+    def _ordered(self, limit: int, after: Key | None) -> Found:
+        match self._order.name:
+            case "arrival":
+                return self._scanner.by_arrival(self._possible, limit, after[0] if after else self._selection.after or 0)
+            case "time":
+                return self._scanner.by_time(self._possible, limit, after, self._selection.time_from)
+            case "duration":
+                return Found(self._by_duration(limit, after), None)
+            case _:
+                return Found(self._by_thread(limit, after), None)
+
+    def _by_duration(self, limit: int, after: Key | None) -> list[Row]:
+        """Longest first; then those that have no duration, by time."""
+        rows: list[Row] = []
+        if after is None or after[0] <= 0:
+            rows = self._durations(limit, after)
+        if len(rows) < limit:
+            behind = after[1:] if after and after[0] > 0 else None
+            lasting = [(branch, _without_duration(branch, found)) for branch, found in self._possible if branch.duration is None or branch is LATE]
+            rest = self._scanner.by_time(lasting, limit - len(rows), behind, self._selection.time_from)
+            rows += [row.keyed(1) for row in rest.rows]
+        return rows
+
+    def _durations(self, limit: int, after: Key | None) -> list[Row]:
+        possible = [(branch, found) for branch, found in self._possible if branch.duration is not None]
+        behind = self._order.after_duration(after) if after else None
+        for least in self._thresholds(limit, -after[0] if after else None):
+
+            def more(branch: Branch, least: int = least) -> list[str]:
+                return [f"{branch.duration} >= {least}", *([behind(branch)] if behind else [])]
+
+            rows = self._scanner.fetch(possible, limit, self._order.keys, more)
+            if len(rows) >= limit or least == 0:
+                return rows
+        return []
+
+    def _thresholds(self, limit: int, longest: int | None) -> Iterator[int]:
+        """Durations above which `limit` calls may be found, falling to 0: most pages of the longest calls need the first only."""
+        end = self._longest.size if longest is None else int(self._longest.searchsorted(longest, side="right"))
+        least = int(self._longest[end - limit]) if end >= limit else 0
+        while least > 0:
+            yield least
+            least //= _FALL
+        yield 0
+
+    def _by_thread(self, limit: int, after: Key | None) -> list[Row]:
+        """Thread after thread by its number, each in order of time; events of no known thread last."""
+        rows: list[Row] = []
+        for tid in self._tids():
+            if after is not None and tid < after[0]:
+                continue
+            behind = after[1:] if after is not None and tid == after[0] else None
+            possible = [(branch, found) for branch, found in ((branch, self._of_thread(branch, found, tid)) for branch, found in self._possible) if found]
+            found = self._scanner.by_time(possible, limit - len(rows), behind, self._selection.time_from)
+            rows += [row.keyed(tid) for row in found.rows]
+            if len(rows) >= limit:
+                break
+        return rows
+
+    def _tids(self) -> list[int]:
+        """Of the threads that can have matching events."""
+        known = {thread.tid for thread in self._file.threads.values() if self._selection.threads is None or thread.id in self._selection.threads}
+        points = self._run("SELECT DISTINCT tid FROM points WHERE tid IS NOT NULL").fetchall() if "point" in self._names else []
+        return sorted({*known, *(row[0] for row in points), NO_THREAD})
+
+    def _of_thread(self, branch: Branch, found: Where, tid: int) -> Where | None:
+        """The branch's condition for one thread; None when it has nothing of it."""
+        if branch is POINT:
+            return found.also("tid IS NULL" if tid == NO_THREAD else f"tid = {tid}")
+        ids = [thread.id for thread in self._file.threads.values() if thread.tid == tid]
+        if tid == NO_THREAD:
+            return found.also("thread IS NULL") if branch is OUTPUT else None
+        return found.also(number_list("thread", ids)) if ids else None
+
+    # Numbers
 
     def total(self) -> int:
         """Exact: from the counters where the filters allow, else by the same WHERE as the rows."""
@@ -88,7 +139,7 @@ class PageReader:
         points = sum(self._count(branch, found) for branch, found in self._possible if branch is POINT)  # few, and filtered by text
         return points + self._file.counts.total(self._wanted)[0]
 
-    def _wanted(self, key: tuple[str, int, int]) -> bool:
+    def _wanted(self, key: CountKey) -> bool:
         name, first, thread = key
         selection = self._selection
         if name not in self._names or (selection.threads is not None and thread not in selection.threads):
@@ -100,12 +151,7 @@ class PageReader:
     def _count(self, branch: Branch, found: Where) -> int:
         return int(self._run(f"SELECT count(*) FROM {branch.table} WHERE {found.text()}", found.texts).fetchall()[0][0])
 
-    def first_unseen(self, key: tuple[int, ...]) -> int | None:
-        """The lowest arrival number behind the key: what a poller has not been shown yet begins there."""
-        found = []
-        for branch, condition in self._possible:
-            sql = f"SELECT {branch.n} AS unseen FROM {branch.table} WHERE {condition.text()} AND {self._order.after(branch, key)} ORDER BY unseen LIMIT 1"
-            found += [row[0] for row in self._run(sql, condition.texts).fetchall()]
-        return min(found, default=None)
 
+def _without_duration(branch: Branch, found: Where) -> Where:
+    return found.also(f"{branch.duration} IS NULL") if branch is LATE else found
 

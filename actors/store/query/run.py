@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import duckdb
 
 from actors.store.counts import Snapshot
 from actors.store.query.cursor import Cursor, query_hash, read_cursor
 from actors.store.query.event_id import event_id
-from actors.store.query.order import order_of
+from actors.store.query.order import Order, order_of
 from actors.store.query.page import PageReader
 from actors.store.query.present import Presenter
 from actors.store.query.selection import resolve
@@ -18,27 +19,39 @@ from actors.store.session_file import SessionFile
 from strobe.model.query import Query
 from strobe.protocol.store import QueryReply
 
+RETRIES: Final = 5
+
 
 def run_query(session_id: str, file: SessionFile, query: Query, connection: duckdb.DuckDBPyConnection) -> QueryReply:
     """`connection` is a reader of `file`, used for this alone. Raises VALIDATION_ERROR; duckdb.InterruptException when interrupted."""
     order = order_of(query)
     cursor = read_cursor(session_id, query, order.key_length)
-    snapshot = file.counts.snapshot()
+    for _ in range(RETRIES):
+        snapshot = file.counts.snapshot()
+        reply = _answer(session_id, file, query, connection, order, cursor, snapshot)
+        if file.counts.snapshot().evicted == snapshot.evicted:
+            break  # else events went between counting and reading: once more, so that both are of one moment
+    return reply
+
+
+def _answer(
+    session_id: str, file: SessionFile, query: Query, connection: duckdb.DuckDBPyConnection, order: Order, cursor: Cursor | None, snapshot: Snapshot
+) -> QueryReply:
     if cursor is not None:
-        snapshot = Snapshot(cursor.last_n, cursor.settled_ns, cursor.newest_ns)
+        snapshot = replace(snapshot, last_n=cursor.last_n, settled_ns=cursor.settled_ns, newest_ns=cursor.newest_ns)
     connection.execute("BEGIN TRANSACTION READ ONLY")
     try:
         selection = resolve(session_id, query, list(file.hooks.values()), list(file.threads.values()), snapshot, connection)
-        pages = PageReader(file, connection, selection, order)
+        pages = PageReader(file, connection, selection, order, snapshot)
         # A cursor stands behind what offset skipped on the first page; a repeated offset must not skip again.
-        rows = pages.rows(query.limit + 1, 0 if cursor else query.offset, cursor.key if cursor else None)
-        has_more, rows = len(rows) > query.limit, rows[: query.limit]
+        found = pages.rows(query.limit + 1, 0 if cursor else query.offset, cursor.key if cursor else None)
+        has_more, rows = len(found.rows) > query.limit, found.rows[: query.limit]
         total = cursor.total if cursor else pages.total()
         following = None
         last_seen = snapshot.last_n
         if has_more:
             following = Cursor(query_hash(session_id, query), snapshot.last_n, snapshot.settled_ns, snapshot.newest_ns, total, rows[-1].key)
-            last_seen = _last_seen(pages, order.name, rows[-1].key, snapshot)
+            last_seen = _last_seen(order.name, rows[-1].key, found.unseen, snapshot)
         return QueryReply(
             events=Presenter(session_id, file, connection, query.verbose).events(rows),
             total_count=total,
@@ -55,14 +68,11 @@ def run_query(session_id: str, file: SessionFile, query: Query, connection: duck
         connection.execute("ROLLBACK")
 
 
-def _last_seen(pages: PageReader, order: str, key: tuple[int, ...], snapshot: Snapshot) -> int:
+def _last_seen(order: str, key: tuple[int, ...], unseen: int | None, snapshot: Snapshot) -> int:
     """The number up to which everything that matches was on this page or one before it: polling from there misses nothing."""
     if order == "arrival":
         return key[-1]
-    if order != "time":
-        return snapshot.last_n
-    unseen = pages.first_unseen(key)
-    return snapshot.last_n if unseen is None else unseen - 1
+    return snapshot.last_n if unseen is None else min(unseen - 1, snapshot.last_n)
 
 
 def _pids(file: SessionFile) -> list[int] | None:

@@ -75,7 +75,7 @@ def resolve(
 ) -> Selection:
     """Raises VALIDATION_ERROR: a bad regular expression, a foreign event id."""
     function, file = _named(query.function, "function", connection), _named(query.source_file, "sourceFile", connection)
-    found = _hooks(function, file, connection)
+    found = _hooks(query, hooks, connection)
     candidates = [hook for hook in hooks if found is None or hook.id in found]
     return Selection(
         last_n=snapshot.last_n,
@@ -137,13 +137,27 @@ def _unclosed(pattern: str) -> int:
     return opened[-1] if opened else 0
 
 
-def _hooks(function: Named | None, file: Named | None, connection: duckdb.DuckDBPyConnection) -> frozenset[int] | None:
-    asked = [(name, part) for name, part in (("function", function), ("file", file)) if part is not None]
-    if not asked:
-        return None
-    where = " AND ".join(part.sql.replace("{c}", name) for name, part in asked)
-    rows = connection.execute(f"SELECT id FROM hooks WHERE {where}", [text for _, part in asked for text in part.texts]).fetchall()
-    return frozenset(row[0] for row in rows)
+def _hooks(query: Query, hooks: Collection[Hook], connection: duckdb.DuckDBPyConnection) -> frozenset[int] | None:
+    """Ids of the hooks that the filters on function and file leave; None when there is none."""
+    tests: list[Callable[[Hook], bool]] = []
+    if query.function is not None:
+        tests += _text_tests(query.function, lambda hook: hook.place.function)
+        if query.function.matches is not None:
+            rows = connection.execute("SELECT id FROM hooks WHERE regexp_matches(function, ?)", [query.function.matches]).fetchall()
+            matching = {row[0] for row in rows}
+            tests.append(lambda hook: hook.id in matching)
+    if query.source_file is not None:
+        tests += _text_tests(query.source_file, lambda hook: hook.place.file)
+    return frozenset(hook.id for hook in hooks if all(test(hook) for test in tests)) if tests else None
+
+
+def _text_tests(wanted: TextFilter | FileFilter, text_of: Callable[[Hook], str | None]) -> list[Callable[[Hook], bool]]:
+    tests: list[Callable[[Hook], bool]] = []
+    if (whole := wanted.equals) is not None:
+        tests.append(lambda hook: text_of(hook) == whole)
+    if (part := wanted.contains) is not None:
+        tests.append(lambda hook: (text := text_of(hook)) is not None and part in text)
+    return tests
 
 
 def _threads(query: Query, threads: Collection[Thread]) -> frozenset[int] | None:

@@ -1,0 +1,166 @@
+"""Where a session's events lie: per block of arrival numbers, how many there are and which times they span.
+
+Numbers follow time within a commit and commits follow each other, so a page in time order lies in few blocks: with their bounds a query
+reads hundreds of rows instead of millions. The same blocks say which trace events must go when the session holds too many. In memory
+only; rebuilt from the file when it is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+EVENTS_MAX_DEFAULT: Final = 2_000_000
+LONGEST_KEPT: Final = 512
+_BLOCKS: Final = 8192  # about as many blocks, up to twice, when the session is full
+_BLOCKS_MAX: Final = 8 * _BLOCKS
+_SHIFT_MAX: Final = 12
+_NEVER: Final = np.iinfo(np.int64).max
+BLOCK_DTYPE: Final = np.dtype([("events", "<i8"), ("rows", "<i8"), ("ts_low", "<i8"), ("ts_high", "<i8")])
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Bounds, included, within which the events asked for lie. `whole`: nothing lies outside."""
+
+    n_low: int
+    n_high: int
+    ts_high: int | None
+    whole: bool
+
+
+class TraceMap:
+    """`events` of a block: those that have its numbers; `rows`: the trace events that go when the calls entered in it go.
+
+    `trace_total` is the sum of `rows`.
+    """
+
+    def __init__(self, events_max: int) -> None:
+        self.events_max = events_max
+        self.shift = min(max(events_max // _BLOCKS, 1).bit_length() - 1, _SHIFT_MAX)
+        self.first = 0  # number of the first block
+        self.blocks = np.zeros(0, dtype=BLOCK_DTYPE)
+        self.longest: Ints = np.zeros(0, dtype=np.int64)  # durations, ascending; may hold some of evicted calls
+        self.trace_total = 0
+        self.past_high = -_NEVER  # latest time before the first block, where only output is left
+
+    def copy(self) -> TraceMap:
+        made = TraceMap(self.events_max)
+        made.shift, made.first, made.trace_total, made.longest = self.shift, self.first, self.trace_total, self.longest
+        made.past_high = self.past_high
+        made.blocks = self.blocks.copy()
+        return made
+
+    # Filling
+
+    def load(self, events: Iterable[tuple[int, int, int, int]], rows: Iterable[tuple[int, int]], longest: Iterable[int]) -> None:
+        """(block, events, lowest ts, highest ts), in any number and order; (block, rows); durations."""
+        for block, count, low, high in sorted(events):
+            self._cover(block, block)
+            one = self.blocks[block - self.first]
+            one["events"] += count
+            one["ts_low"], one["ts_high"] = min(one["ts_low"], low), max(one["ts_high"], high)
+        for block, count in sorted(rows):
+            self._cover(block, block)
+            self.blocks["rows"][block - self.first] += count
+            self.trace_total += count
+        self.longest = np.sort(np.fromiter(longest, dtype=np.int64))
+
+    def add(self, first_n: int, times: Ints, rows: list[tuple[Ints, Ints | None]]) -> None:
+        """A commit: the time of each number from `first_n` on; (numbers of its rows, how many events each holds if not one)."""
+        if not times.size:
+            return
+        low, high = first_n >> self.shift, first_n + times.size - 1 >> self.shift
+        self._cover(low, high)
+        at = slice(low - self.first, high - self.first + 1)
+        starts = np.maximum(np.arange(low, high + 1) << self.shift, first_n) - first_n
+        blocks = self.blocks[at]
+        blocks["events"] += np.diff(starts, append=times.size)
+        blocks["ts_low"] = np.minimum(blocks["ts_low"], np.minimum.reduceat(times, starts))
+        blocks["ts_high"] = np.maximum(blocks["ts_high"], np.maximum.reduceat(times, starts))
+        for numbers, held in rows:
+            blocks["rows"] += np.bincount((numbers >> self.shift) - low, weights=held, minlength=high - low + 1).astype(np.int64)
+            self.trace_total += numbers.size if held is None else int(held.sum())
+
+    def moved(self, numbers: Ints, ts: Ints) -> None:
+        """Some events were given a later time than the one they were numbered by."""
+        np.maximum.at(self.blocks["ts_high"], (numbers >> self.shift) - self.first, ts)
+
+    def add_durations(self, durations: Ints) -> None:
+        """Keeps the longest ones: a page of the longest calls then knows where to begin."""
+        least = int(self.longest[0]) if self.longest.size >= LONGEST_KEPT else -1
+        longer = durations[durations > least]
+        if longer.size:
+            self.longest = np.sort(np.concatenate([self.longest, longer]))[-LONGEST_KEPT:]
+
+    def _cover(self, low: int, high: int) -> None:
+        """Makes room up to block `high`; blocks come in ascending order."""
+        if not self.blocks.size:
+            self.first = low
+        missing = high + 1 - self.first - self.blocks.size
+        if missing > 0:
+            fresh = np.zeros(missing, dtype=BLOCK_DTYPE)
+            fresh["ts_low"], fresh["ts_high"] = _NEVER, -_NEVER
+            self.blocks = np.concatenate([self.blocks, fresh])
+
+    # Asking
+
+    def overflow(self) -> int | None:
+        """Up to which number calls must go so that at most `events_max` trace events are left; None: there is room. They count as gone.
+
+        What was printed in a block stays, so the block stays too; its count of events is then too high, which costs a query one more look.
+        """
+        excess = self.trace_total - self.events_max
+        if excess <= 0:
+            return None
+        gone = int(np.searchsorted(np.cumsum(self.blocks["rows"]), excess)) + 1
+        self.trace_total -= int(self.blocks["rows"][:gone].sum())
+        self.blocks["rows"][:gone] = 0
+        cut = (self.first + gone << self.shift) - 1
+        if self.blocks.size > _BLOCKS_MAX:
+            self._merge(gone)
+        return cut
+
+    def _merge(self, gone: int) -> None:
+        """Forgets the bounds of the first blocks, but for the latest time in them."""
+        self.past_high = max(self.past_high, int(self.blocks["ts_high"][:gone].max()))
+        self.blocks = self.blocks[gone:].copy()
+        self.first += gone
+
+    def by_time(self, ts_from: int | None, count: int) -> Window:
+        """Where the first `count` trace events from a time on lie, in order of time."""
+        blocks = self.blocks
+        begin = -_NEVER if ts_from is None else ts_from
+        sure = np.flatnonzero((blocks["ts_low"] >= begin) & (blocks["events"] > 0))
+        order = sure[np.argsort(blocks["ts_high"][sure], kind="stable")]
+        enough = int(np.searchsorted(np.cumsum(blocks["events"][order]), count))
+        if enough >= order.size:
+            return self._spanning(np.flatnonzero(blocks["ts_high"] >= begin), begin, None)
+        ts_high = int(blocks["ts_high"][order[enough]])
+        return self._spanning(np.flatnonzero((blocks["ts_high"] >= begin) & (blocks["ts_low"] <= ts_high)), begin, ts_high)
+
+    def by_arrival(self, n_from: int, count: int) -> Window:
+        """Where the first `count` events after a number lie."""
+        at = max((n_from >> self.shift) - self.first, -1)
+        enough = at + 1 + int(np.searchsorted(np.cumsum(self.blocks["events"][at + 1 :]), count))
+        if enough >= self.blocks.size:
+            return Window(n_from, _NEVER, None, True)
+        return Window(n_from, (self.first + enough + 1 << self.shift) - 1, None, False)
+
+    def first_after(self, ts: int) -> int:
+        """A number before which no event has a time later than `ts`."""
+        if self.past_high > ts:
+            return 1
+        found = np.flatnonzero(self.blocks["ts_high"] > ts)
+        return (self.first + int(found[0]) if found.size else self.first + self.blocks.size) << self.shift
+
+    def _spanning(self, chosen: Ints, begin: int, ts_high: int | None) -> Window:
+        if not chosen.size:
+            return Window(1, 0 if self.past_high < begin else (self.first << self.shift) - 1, ts_high, ts_high is None)
+        low = self.first + int(chosen[0]) << self.shift if self.past_high < begin else 1
+        return Window(low, (self.first + int(chosen[-1]) + 1 << self.shift) - 1, ts_high, ts_high is None)
