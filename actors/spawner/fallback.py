@@ -9,6 +9,7 @@ from typing import Final
 
 from actors.spawner.items import pack
 from actors.spawner.preparation import select
+from actors.spawner.sources import AddressSpace
 from actors.spawner.visit import PREPARE_S, Visit
 from strobe.model.probe import Refused
 from strobe.protocol.spawner import HookSpec, Prepare, PrepareReply
@@ -45,7 +46,7 @@ async def start_fallback(visit: Visit, ask: Prepare, why: str) -> Fallback | Pre
 
 async def attach_hooks(resident: Fallback, hooks: Sequence[HookSpec]) -> PrepareReply:
     """They are installed, and record, when this returns."""
-    wanted, misplaced = select(hooks, resident.visit.target.mappings())
+    wanted, misplaced = select(hooks, AddressSpace(resident.visit.target.mappings()))
     failed = dict(await resident.visit.call("attach", len(wanted), pack(wanted), bound_s=PREPARE_S))
     refused = misplaced + [(one.hook, f"Frida: {failed[one.hook.id]}") for one in wanted if one.hook is not None and one.hook.id in failed]
     return _reply("fallback", refused, resident.detail)

@@ -64,24 +64,26 @@ class Prepared:
 
 def pack(wanted: list[Wanted]) -> bytes:
     """Items, then their capture plans (each different plan once) and sources. `wanted` is in address order."""
+    extra = bytearray()
+    places: dict[bytes, int] = {}
+    sources = [0] * len(wanted)
+    plans = [one.hook.plan if one.hook is not None else b"" for one in wanted]
+    for n, one in enumerate(wanted):
+        if one.source:
+            sources[n] = 1 + len(extra)
+            extra += one.source
+    for plan in dict.fromkeys(plans):
+        extra += bytes(-len(extra) % 8)
+        places[plan] = len(extra)
+        extra += plan
     items = np.zeros(len(wanted), ITEM)
     items["address"] = [one.address for one in wanted]
     items["size"] = [min(one.size, 0xFFFFFFFF) for one in wanted]
+    items["id"] = [one.hook.id if one.hook is not None else 0 for one in wanted]
     items["internal"] = [one.internal for one in wanted]
-    extra = bytearray()
-    plans: dict[bytes, int] = {}
-    for n, one in enumerate(wanted):
-        if one.source:
-            items[n]["source"] = 1 + len(extra)
-            extra += one.source
-        if one.hook is None:
-            continue
-        plan = one.hook.plan
-        if plan not in plans:
-            extra += bytes(-len(extra) % 8)
-            plans[plan] = len(extra)
-            extra += plan
-        items[n]["id"], items[n]["plan_offset"], items[n]["plan_bytes"] = one.hook.id, plans[plan], len(plan)
+    items["plan_offset"] = [places[plan] for plan in plans]
+    items["plan_bytes"] = [len(plan) for plan in plans]
+    items["source"] = sources
     return items.tobytes() + bytes(extra)
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from actors.spawner.items import ALREADY, FOREIGN, REASONS, Prepared, Wanted, pack, unpack
-from actors.spawner.process import Mapping, gone
-from actors.spawner.sources import file_bytes, hooked_already, is_as_expected, mapping_at
+from actors.spawner.process import gone
+from actors.spawner.sources import AddressSpace, hooked_already, is_as_expected
 from actors.spawner.symbols import Internal, find_internals
 from actors.spawner.visit import PREPARE_S, Visit
 from strobe.model.probe import Refused
@@ -44,23 +44,24 @@ class Preparation:
 
 async def prepare_hooks(visit: Visit, loaded: Loaded, hooks: Sequence[HookSpec], recorder: str) -> Preparation:
     mappings = visit.target.mappings()
-    wanted, misplaced = select(hooks, mappings)
+    space = AddressSpace(mappings)
+    wanted, misplaced = select(hooks, space)
     own = find_internals(loaded.internals, mappings, recorder)
-    wanted += [dataclasses.replace(one, source=file_bytes(mappings, one.address, one.size)) for one in own]
+    wanted += [dataclasses.replace(one, source=space.file_bytes(one.address, one.size)) for one in own]
     prepared = await _ask_agent(visit, wanted)
-    again = [dataclasses.replace(one, source=file_bytes(mappings, one.address, one.size)) for one, reason, _ in prepared.refused if reason == FOREIGN]
+    again = [dataclasses.replace(one, source=space.file_bytes(one.address, one.size)) for one, reason, _ in prepared.refused if reason == FOREIGN]
     again = [one for one in again if one.source]
     if again:
         prepared = _merge(prepared, await _ask_agent(visit, again), {one.address for one in again})
     return Preparation(loaded, prepared, misplaced)
 
 
-def select(hooks: Sequence[HookSpec], mappings: Sequence[Mapping]) -> tuple[list[Wanted], list[tuple[HookSpec, str]]]:
+def select(hooks: Sequence[HookSpec], space: AddressSpace) -> tuple[list[Wanted], list[tuple[HookSpec, str]]]:
     """Hooks whose function lies in executable memory, and the others with their reason: the agent reads what it is given."""
     good: list[Wanted] = []
     bad: list[tuple[HookSpec, str]] = []
     for hook in hooks:
-        mapping = mapping_at(mappings, hook.address)
+        mapping = space.at(hook.address)
         if mapping is None or "x" not in mapping.permissions:
             bad.append((hook, NOT_CODE))
         elif hook.function.endswith((".cold", "[clone .cold]")) or hook.function == "_start":

@@ -16,23 +16,30 @@ SOURCE_BYTES_MAX: Final = 1 << 20
 THUNK_HEAD: Final = (0, b"\xff\x35"), (6, b"\xff\x35"), (12, b"\xff\x25")  # agent/native/recorder.h
 
 
-def mapping_at(mappings: Sequence[Mapping], address: int) -> Mapping | None:
-    at = bisect.bisect_right(mappings, address, key=lambda mapping: mapping.start) - 1
-    return mappings[at] if at >= 0 and address < mappings[at].end else None
+class AddressSpace:
+    """A target's mappings, to be looked up by address."""
 
+    def __init__(self, mappings: Sequence[Mapping]) -> None:
+        self._mappings = mappings
+        self._starts = [mapping.start for mapping in mappings]
 
-def file_bytes(mappings: Sequence[Mapping], address: int, size: int) -> bytes:
-    """Empty when no file is mapped there, or it has been replaced since."""
-    mapping = mapping_at(mappings, address)
-    if mapping is None or not mapping.path.startswith("/") or mapping.path.endswith(" (deleted)"):
-        return b""
-    try:
-        with Path(mapping.path).open("rb") as file:
-            file.seek(mapping.offset + address - mapping.start)
-            data = file.read(min(size, SOURCE_BYTES_MAX))
-    except OSError:
-        return b""
-    return data if len(data) == min(size, SOURCE_BYTES_MAX) else b""
+    def at(self, address: int) -> Mapping | None:
+        number = bisect.bisect_right(self._starts, address) - 1
+        return self._mappings[number] if number >= 0 and address < self._mappings[number].end else None
+
+    def file_bytes(self, address: int, size: int) -> bytes:
+        """What the mapped file has there. Empty when no file is mapped, or it has been replaced since."""
+        mapping = self.at(address)
+        if mapping is None or not mapping.path.startswith("/") or mapping.path.endswith(" (deleted)"):
+            return b""
+        size = min(size, SOURCE_BYTES_MAX)
+        try:
+            with Path(mapping.path).open("rb") as file:
+                file.seek(mapping.offset + address - mapping.start)
+                data = file.read(size)
+        except OSError:
+            return b""
+        return data if len(data) == size else b""
 
 
 def hooked_already(memory: int, patch: Patch) -> bool:
