@@ -7,14 +7,20 @@ from typing import Any
 
 from strobe.render.table import align
 from strobe.render.values import argument_list, count, duration, moment, place, plain
+from strobe.render.views import view_lines
 
 _SHORT = {"function_enter": "enter", "function_exit": "exit", "variable_snapshot": "value"}
 
 
 def query_text(reply: Mapping[str, Any]) -> str:
     """debug_query's structured reply (events or rows) as text."""
-    lines = sql_lines(reply) if "columns" in reply else event_lines(reply["events"])
+    lines = sql_lines(reply) if "columns" in reply else lines_of(reply["events"])
     return "\n".join([*lines, *_crash_lines(reply), *_footer(reply)])
+
+
+def lines_of(rows: list[dict[str, Any]]) -> list[str]:
+    """One line an event or row of a view (whose hotspots have a heading too)."""
+    return event_lines(rows) if rows and "timestampNs" in rows[0] and "depth" not in rows[0] else view_lines(rows)
 
 
 def event_lines(events: list[dict[str, Any]]) -> list[str]:
@@ -78,8 +84,11 @@ def _footer(reply: Mapping[str, Any]) -> list[str]:
         lines = ["More rows match; narrow the query or raise limit."] if reply.get("hasMore") else []
         return [*lines, *left_out_lines(reply), *reply.get("warnings", [])]
     shown, total = len(reply["events"]), reply["totalCount"]
-    lines = [f"{shown:,} of {count(total, 'event')}." if shown < total else f"{count(total, 'event')}."]
-    if reply["events"]:
+    noun = "event" if not shown or "eventType" in reply["events"][0] else "call" if "depth" in reply["events"][0] else "function"
+    lines = [f"{shown:,} of {count(total, noun)}." if shown < total else f"{count(total, noun)}."]
+    if "count" in (reply["events"] or [{}])[0]:
+        lines = [f"{count(total, 'event')} in all."]
+    if reply["events"] and "id" in reply["events"][0]:
         session = str(reply["events"][0]["id"]).rpartition("-")[0]
         lines[0] += f" Event N has the id {session}-N." if session else ""
     if reply.get("cursor"):

@@ -230,6 +230,32 @@ async def test_pages_follow_each_other_without_gap_or_overlap(one: Strobe) -> No
         assert paged == everything
 
 
+async def test_views_tell_the_same_as_the_events(one: Strobe) -> None:
+    session = await one.launch(ticks(), "12", "1", root=TARGETS, trace=["main", "tick", "weight"])
+    await one.until_ended(session, within_s=ENDS_S)
+    enters = await one.events(session, eventType="function_enter")
+    tree = (await one.call("debug_query", sessionId=session, view="callTree", maxTokens=20_000))["events"]
+    assert [(row["function"], row["depth"]) for row in tree] == [("main", 0), *[("tick", 1), ("weight", 2)] * 12]
+    assert [row["id"] for row in tree] == [event["id"] for event in enters]
+    exits = {event["parentEventId"]: event["durationNs"] for event in await one.events(session, eventType="function_exit", verbose=True)}
+    assert {row["id"]: row["durationNs"] for row in tree} == exits
+    hot = {row["function"]: row for row in (await one.call("debug_query", sessionId=session, view="hotspots"))["events"]}
+    assert {name: row["calls"] for name, row in hot.items()} == {"main": 1, "tick": 12, "weight": 12}
+    assert hot["main"]["totalNs"] == tree[0]["durationNs"]
+    assert hot["tick"]["selfNs"] == hot["tick"]["totalNs"] - hot["weight"]["totalNs"]
+    summary = await one.call("debug_query", sessionId=session, view="summary")
+    by_type = {row["eventType"]: row["count"] for row in summary["events"] if "eventType" in row}
+    assert by_type["function_enter"] == by_type["function_exit"] == 25
+    assert sum(by_type.values()) == summary["totalCount"] == (await one.call("debug_query", sessionId=session, limit=1))["totalCount"]
+    only = await one.call("debug_query", sessionId=session, view="hotspots", function={"matches": "^(tick|weight)$"}, limit=1)
+    assert (only["totalCount"], only["hasMore"], only["events"][0]["function"]) == (2, True, "tick")
+    rest = await one.call("debug_query", sessionId=session, view="hotspots", function={"matches": "^(tick|weight)$"}, offset=1)
+    assert [row["function"] for row in rest["events"]] == ["weight"]
+    with pytest.raises(ToolError) as refused:
+        await one.call("debug_query", sessionId=session, view="hotspots", returnValue={"isNull": True})
+    assert refused.value.content["value"] == "returnValue"
+
+
 async def test_polling_misses_nothing_while_the_target_runs(one: Strobe) -> None:
     session = await one.launch(ticks(), "150", "5", root=TARGETS, trace=["tick", "weight"])
     seen: list[str] = []
@@ -248,22 +274,24 @@ async def test_polling_misses_nothing_while_the_target_runs(one: Strobe) -> None
 
 
 async def test_events_are_visible_within_100_ms(one: Strobe) -> None:
-    """From the moment a line was printed (CLOCK_MONOTONIC at the keeper) to the answer that holds it."""
+    """How old a printed line was when the last query that did not show it began (CLOCK_MONOTONIC, the line is the time it was printed)."""
     script = "import sys,time\nfor _ in range(20):\n    print(time.monotonic_ns(), flush=True)\n    time.sleep(0.1)\n"
     reply = await one.call("debug_launch", command="python3", args=["-c", script], projectRoot=str(TARGETS))
     assert any("PATH" in text for text in reply["warnings"])
     session = reply["sessionId"]
-    delays: list[float] = []
+    stale_ms: list[float] = []
     after: dict[str, str] = {}
-    while len(delays) < 20:
+    previous = 0
+    while len(stale_ms) < 20:
+        began = time.monotonic_ns()
         answer = await one.call("debug_query", sessionId=session, eventType="stdout", **after)
-        now = time.monotonic_ns()
         for event in answer["events"]:
-            delays += [(now - int(line)) / 1e6 for line in event["text"].split()]
+            stale_ms += [max(0, previous - int(line)) / 1e6 for line in event["text"].split()]
+        previous = began
         if answer.get("lastEventId"):
             after = {"afterEventId": answer["lastEventId"]}
-    assert sorted(delays)[len(delays) // 2] <= 100
-    assert max(delays) <= 400, delays  # a busy test machine; the median is the promise
+    assert sorted(stale_ms)[17] <= 100, stale_ms
+    assert max(stale_ms) <= 400, stale_ms  # a machine busy with other tests
     await one.until_ended(session, within_s=ENDS_S)
 
 

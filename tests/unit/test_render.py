@@ -124,6 +124,26 @@ def test_rows_of_sql_are_a_table() -> None:
     assert "More rows" in text
 
 
+def tree_row(number: int, depth: int, **more: Any) -> dict[str, Any]:
+    return {"id": f"s-{number}", "depth": depth, "function": f"f{number}", "timestampNs": number, **more}
+
+
+def test_a_call_tree_is_indented_and_tells_open_calls() -> None:
+    rows = [tree_row(2, 0), tree_row(4, 1, durationNs=1500, sourceFile="/a/b.c", line=7), tree_row(6, 0, threadId=9, durationNs=5)]
+    assert query_text(page(rows)).splitlines()[:3] == [
+        "2  +0.000000  f2      not left",
+        "4  +0.000000    f4    1.5 µs    b.c:7",
+        "6  +0.000000  [9] f6  5 ns",
+    ]
+
+
+def test_hotspots_and_summary_are_tables() -> None:
+    hot = [{"function": "push", "calls": 1200, "totalNs": 5000, "selfNs": 4000, "meanNs": 4, "maxNs": 900}]
+    assert query_text(page(hot)).splitlines() == ["calls  total  self  mean     max  function", "1,200   5 µs  4 µs  4 ns  900 ns  push", "1 function."]
+    rows = [{"eventType": "stdout", "count": 3, "firstNs": 0, "lastNs": 2_000_000_000}]
+    assert query_text({**page(rows), "totalCount": 3}).splitlines() == ["3  stdout  +0.000000  to  +2.000000", "3 events in all."]
+
+
 def test_launch_text_holds_limits_and_next_steps() -> None:
     can = {"runtime": "native", "functionTracing": "none", "outputCapture": "full", "limitations": ["32-bit program: not traced"]}
     text = launch_text({"sessionId": "s", "pid": 7, "capabilities": can, "nextSteps": ["debug_query {}"], "warnings": ["found on PATH"]})

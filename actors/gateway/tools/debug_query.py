@@ -8,11 +8,12 @@ from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from actors.gateway.tool import Arguments, Call, Result, Tool
+from actors.gateway.views import view_rows
 from strobe.errors import Code, StrobeError
 from strobe.model.query import Query
 from strobe.protocol import store
 from strobe.render.budget import compact_json, estimate_tokens, reply_tokens
-from strobe.render.events import event_lines, query_text
+from strobe.render.events import lines_of, query_text
 
 _DESCRIPTION: Final = "Query a session's timeline (calls, output, crashes) by filters or sql. Page: cursor. Poll: afterEventId=lastEventId."
 _CURSOR_LIKE: Final = "eyJ0" * 32  # room for the cursor that a shorter page gets
@@ -45,17 +46,28 @@ async def run(arguments: QueryArguments, call: Call) -> Result:
         return await _sql(arguments, call)
     _check_filters(arguments)
     query = Query.model_construct(**{name: getattr(arguments, name) for name in Query.model_fields})
-    if query.view == "events":
-        query = query.model_copy(update={"limit": max(1, min(query.limit, arguments.max_tokens // _EVENT_TOKENS_LEAST))})
+    if query.view != "events":
+        return await _view(arguments, query, call)
+    query = query.model_copy(update={"limit": max(1, min(query.limit, arguments.max_tokens // _EVENT_TOKENS_LEAST))})
     reply = await _ask(arguments, query, call)
     result = _result(reply)
     fitting = _fitting(result, arguments.max_tokens)
-    if fitting < len(reply.events) and query.view == "events":
+    if fitting < len(reply.events):
         # The cursor must stand at the last event shown: only the store can make it, so the shorter page is asked for.
         result = _result(await _ask(arguments, query.model_copy(update={"limit": max(1, fitting)}), call))
-    elif fitting < len(reply.events):
-        result = result.model_copy(update={"events": reply.events[:fitting], "left_out": {"events": len(reply.events) - fitting}})
     return result if fitting else _without_texts(result, arguments.max_tokens)
+
+
+async def _view(arguments: QueryArguments, query: Query, call: Call) -> Result:
+    """Pages of a view follow by `offset`: its rows are worked out anew each time."""
+    rows, total = await view_rows(arguments.session_id, query, call)
+    result = QueryResult(events=rows, total_count=total, has_more=False)
+    shown = _fitting(result, arguments.max_tokens)
+    end = query.offset + shown
+    more = shown < len(rows) or (query.view != "summary" and end < total)
+    note = [f"More: offset={end}."] if more and query.view != "summary" else []
+    left = {"events": len(rows) - shown} if shown < len(rows) else {}
+    return result.model_copy(update={"events": rows[:shown], "has_more": more, "warnings": note, "left_out": left})
 
 
 async def _ask(arguments: QueryArguments, query: Query, call: Call) -> store.QueryReply:
@@ -97,11 +109,17 @@ def _fitting(result: QueryResult, limit: int) -> int:
     events = result.events or []
     wire = {**result.to_wire(), "events": [], "cursor": result.cursor or _CURSOR_LIKE}
     left = limit - reply_tokens(wire, query_text({**wire, "events": events[:1]}))
-    for number, (event, line) in enumerate(zip(events, event_lines(events), strict=True)):
+    for number, (event, line) in enumerate(zip(events, _lines(events), strict=True)):
         left -= estimate_tokens(compact_json(event)) + estimate_tokens(line) + 2  # and what separates it from the next one
         if left < 0:
             return number
     return len(events)
+
+
+def _lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Text of each row; a heading counts to the first."""
+    lines = lines_of(rows)
+    return lines if len(lines) == len(rows) else lines[len(lines) - len(rows) :]
 
 
 def _without_texts(result: QueryResult, limit: int) -> QueryResult:
