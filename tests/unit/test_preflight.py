@@ -6,7 +6,6 @@ import os
 import shutil
 import struct
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -243,7 +242,7 @@ def test_running_processes_are_judged_too(tmp_path: Path) -> None:
     assert inspect_process(process.pid).kind is FileKind.MISSING
 
 
-def test_sixty_megabytes_take_less_than_five_milliseconds(tmp_path: Path) -> None:
+def test_a_binary_of_sixty_megabytes(tmp_path: Path) -> None:
     # 60 MB, of which 8 MB are symbol names of a C program, so that no search ends early.
     source, bulk, path = tmp_path / "big.s", tmp_path / "bulk", tmp_path / "big"
     source.write_text(".globl main\nmain: xorl %eax, %eax\nret\n" + "".join(f"some_function_of_a_program_{i:06d}: nop\n" for i in range(250_000)))
@@ -251,23 +250,14 @@ def test_sixty_megabytes_take_less_than_five_milliseconds(tmp_path: Path) -> Non
     subprocess.run([require("gcc"), "-o", str(path), str(source)], check=True, timeout=120)
     subprocess.run([require("objcopy"), "--add-section", f".bulk={bulk}", str(path)], check=True, timeout=60)
     assert path.stat().st_size > 60 << 20
-    inspect_file(path)
-
-    def once() -> float:
-        start = time.perf_counter()
-        assert inspect_file(path).injectable
-        return time.perf_counter() - start
-
-    assert min(once() for _ in range(10)) < 0.005
+    assert inspect_file(path).injectable
 
 
-def test_a_name_search_over_a_large_table_is_fast(tmp_path: Path) -> None:
+def test_a_name_search_over_a_large_table(tmp_path: Path) -> None:
     path, names = copy_of(program("exits.c", *PLAIN), tmp_path), tmp_path / "big"
     names.write_bytes(b"".join(b"\0some_function_of_a_program_%06d" % i for i in range(250_000)))
     subprocess.run([require("objcopy"), "--add-section", f".bulk={names}", str(path)], check=True, timeout=60)
     with Elf.open(path) as elf:
-        start = time.perf_counter()
         assert not elf.holds(".bulk", b"rust_eh_personality") and elf.holds(".bulk", b"\0some_function_of_a_program_249999")
-        assert time.perf_counter() - start < 0.05
     with pytest.raises(BrokenElf):
         Elf.open(crafted(tmp_path, size=20))
