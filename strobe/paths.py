@@ -20,7 +20,9 @@ def home() -> Path:
 
 def private_folder(path: Path) -> Path:
     """Makes `path` (0700) and refuses one that another user owns or can enter."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.parent.exists():
+        private_folder(path.parent)  # mkdir's own `parents` would leave them open to all
+    path.mkdir(mode=0o700, exist_ok=True)
     facts = path.stat()
     if facts.st_uid != os.getuid():
         raise StrobeError(Code.VALIDATION_ERROR, f"{path} belongs to uid {facts.st_uid}, not to you.", "Set STROBE_HOME to a folder of your own.")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Sequence
+from functools import cache as cache_once
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -19,8 +21,17 @@ from actors.indexer.raw_plan import raw_plan
 from strobe.model.probe import Plan
 
 PLANS: Final = "plans"
-VERSION: Final = 1  # of what plans say; raised when the planner changes
 PLANS_MAX: Final = 200_000
+
+
+@cache_once
+def _code_digest() -> str:
+    """Plans made by other code are made anew."""
+    folder = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted([*folder.glob("*.py"), *folder.glob("dwarf/*.py")]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 class PlanBook:
@@ -28,7 +39,7 @@ class PlanBook:
 
     def __init__(self, folder: Path, elf: ElfFile, debug: ElfFile | None, dwarf: ElfFile | None) -> None:
         self._path = folder / PLANS
-        self._stamp = cache.stamp_of(elf, debug, extra=f"plans {VERSION}")
+        self._stamp = cache.stamp_of(elf, debug, extra=f"plans {_code_digest()}")
         self._dwarf = dwarf
         self.problems: dict[int, str] = {}
 

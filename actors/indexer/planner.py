@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from actors.indexer.abi import Passing, Place, Registers, passing
@@ -9,7 +10,7 @@ from actors.indexer.demangle.suffix import split_suffix
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.functions import FunctionFinder
-from actors.indexer.dwarf.types import size_of, strip
+from actors.indexer.dwarf.types import POINTER_TAGS, size_of, strip
 from actors.indexer.raw_plan import END, pack, raw_plan
 from actors.indexer.shapes import OPAQUE, Shape, shape
 from actors.indexer.signature import Parameter, Signature, read_signature
@@ -36,10 +37,12 @@ class Planner:
         function = self._finder.find(address, raw_name.partition("@")[0])
         if function is None:
             return raw_plan()
-        clone = any(word in split_suffix(raw_name)[1] for word in _CONVENTION_CHANGERS)
-        signature = read_signature(function, address, clone=clone)
+        suffix = split_suffix(raw_name)[1]
+        signature = read_signature(function, address, clone=any(word in suffix for word in _CONVENTION_CHANGERS))
         if signature is None:
             return raw_plan()
+        if ".isra" in suffix:  # GCC's IPA-SRA also drops results that nobody uses
+            signature = replace(signature, returns=False)
         places = _places(signature)
         if not signature.certain and signature.parameters and all(place is None for place in places):
             return raw_plan()
@@ -51,29 +54,39 @@ def _places(signature: Signature) -> list[Place | None]:
     _hidden_result(signature, registers)
     if not signature.certain:
         registers.lost = True
-    places: list[Place | None] = []
-    for parameter in signature.parameters:
-        if parameter.artificial and parameter.name == "__vtt_parm":
-            registers.lost = True  # only some of a constructor's variants have it
-        places.append(_place(parameter, registers, passing(parameter.type, signature.language)))
-    return places
+    return [_place(signature, parameter, registers) for parameter in signature.parameters]
 
 
-def _place(parameter: Parameter, registers: Registers, how: Passing) -> Place | None:
+def _place(signature: Signature, parameter: Parameter, registers: Registers) -> Place | None:
     """By the ABI, checked against what its location says; a location list that disagrees is right, and ends the trust in the rules."""
+    how = passing(parameter.type, signature.language)
+    proven = _proven(signature, parameter) if how.kind == "registers" and len(how.classes) == 1 else None
+    if parameter.artificial and parameter.name == "__vtt_parm":
+        registers.lost = True  # only some of a constructor's variants have it
+    if how.kind == "reference" and signature.language == "rust" and parameter.where.kind != "pointed":
+        registers.lost = True  # in an extern "C" function it would be passed by value
     ruled = registers.take(how)
-    proven = _proven(parameter)
-    if proven is None or how.kind != "registers" or len(how.classes) != 1:
-        return ruled
-    if proven != ruled and not registers.lost:
-        if not parameter.where.listed:
-            return ruled
+    if signature.promoted and proven is None and (how.parts or _is_pointer(parameter)):
+        registers.lost = True
+        return None
+    if proven is None:
+        return None if signature.located_only and parameter.where.kind in ("absent", "other") else ruled
+    if proven != ruled:
         registers.lost = True
     return proven
 
 
-def _proven(parameter: Parameter) -> Place | None:
+def _is_pointer(parameter: Parameter) -> bool:
+    found = strip(parameter.type)
+    return found is not None and found.tag in POINTER_TAGS
+
+
+def _proven(signature: Signature, parameter: Parameter) -> Place | None:
+    """Where its location puts it at entry: a list says so outright; a single location, which LLVM gives only to what stays in place,
+    is believed of optimised code."""
     where = parameter.where
+    if not (where.listed or signature.located_only):
+        return None
     if where.kind == "register":
         if where.number in _INTEGER_INDEX:
             return Place("integer", _INTEGER_INDEX[where.number])
@@ -146,7 +159,7 @@ def _result(signature: Signature) -> tuple[bytes, Value | None]:
     form = shape(signature.result, signature.language)
     if how.kind == "nothing":
         return b"", None
-    if how.kind != "registers" or len(how.classes) != 1 or form is OPAQUE:
+    if not signature.returns or how.kind != "registers" or len(how.classes) != 1 or form is OPAQUE:
         return b"", Value(name="return", type_name=signature.result_name, scalar="opaque", size=0, source="none")
     if form.scalar == "cstring":
         return pack(PlanOp.CSTR, _RAX, 8, 0, STRING_BYTES), _value("return", signature.result_name, form, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +20,8 @@ _RUST: Final = 0x1C
 _BODY: Final = frozenset({dw.LEXICAL_BLOCK, dw.INLINED_SUBROUTINE, dw.VARIABLE, dw.LABEL, dw.CALL_SITE, dw.GNU_CALL_SITE})
 _PARAMETERS_MAX: Final = 256
 _IN_CHARGE: Final = "__in_chrg"  # GCC: which of a constructor's variants is meant; each variant is a function of its own, without it
+_RUSTC: Final = re.compile(r"rustc version 1\.(\d+)")
+_CLANG: Final = re.compile(r"clang version (\d+)")
 _CALL_FRAME_CFA: Final = b"\x9c"
 
 
@@ -33,14 +36,22 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """`certain`: the declared parameters are passed by the ABI's rules. False where the compiler may have changed the convention of a
-    local function (clones; LLVM's dead argument elimination): then only what a location proves is known."""
+    """How far the declaration holds at the function's first instruction.
+
+    `certain`: parameters are passed by the ABI's rules; otherwise only what a location proves is known.
+    `promoted`: LLVM may have replaced or dropped pointers without telling: the rules hold up to the first one that no location confirms.
+    `located_only`: a parameter that the code does not use need not have been passed (LLVM's callers then pass anything).
+    `returns`: the declared result is returned.
+    """
 
     language: Language
     parameters: list[Parameter]
     result: Entry | None
     result_name: str
     certain: bool
+    promoted: bool
+    located_only: bool
+    returns: bool
 
 
 def language_of(unit: Unit) -> Language | None:
@@ -57,27 +68,56 @@ def language_of(unit: Unit) -> Language | None:
 
 
 def read_signature(function: Entry, entry: int, *, clone: bool) -> Signature | None:
-    """None for a language or convention that is not known. Raises DwarfError."""
+    """None for a language or convention that is not known. `clone`: made by the compiler with other parameters. Raises DwarfError."""
     language = language_of(function.unit)
     chain = origins(function)
-    if language is None or any(one.number(dw.CALLING_CONVENTION) not in (None, dw.CC_NORMAL, dw.CC_PROGRAM) for one in chain):
+    conventions = {one.number(dw.CALLING_CONVENTION) for one in chain} - {None, dw.CC_NORMAL, dw.CC_PROGRAM}
+    if language is None or conventions - {dw.CC_NOCALL}:
         return None
     keywords = language == "c"
     frame_is_cfa = function.block(dw.FRAME_BASE) == _CALL_FRAME_CFA
     found = [_parameter(chosen, entry, index, frame_is_cfa, keywords) for index, chosen in enumerate(_chosen(chain))]
     parameters = [one for one in found if not (one.artificial and one.name == _IN_CHARGE)]
     result = next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None)
-    certain = not clone and (_by_gcc(function.unit) or _unoptimised(parameters) or (language != "rust" and any(one.has(dw.EXTERNAL) for one in chain)))
-    return Signature(language, parameters, result, type_name(result, keywords=keywords), certain)
+    trust = _trust(function.unit, chain, parameters)
+    certain = trust.rules and not clone and dw.CC_NOCALL not in conventions and not _has_environment(chain)
+    returns = trust.result and dw.CC_NOCALL not in conventions
+    return Signature(language, parameters, result, type_name(result, keywords=keywords), certain, trust.promoted, trust.located_only, returns)
 
 
-def _by_gcc(unit: Unit) -> bool:
-    return (unit.root.text(dw.PRODUCER) or "").startswith("GNU ")
+@dataclass(frozen=True, slots=True)
+class _Trust:
+    rules: bool
+    promoted: bool
+    located_only: bool
+    result: bool
 
 
-def _unoptimised(parameters: list[Parameter]) -> bool:
-    """Code whose parameters all live in its frame throughout comes from no optimiser, so nothing has changed its convention."""
-    return all(one.where.kind in ("frame", "stack") and not one.where.listed for one in parameters)
+def _trust(unit: Unit, chain: list[Entry], parameters: list[Parameter]) -> _Trust:
+    """By compiler. GCC makes a clone, with a name of its own, where it changes a convention. LLVM changes local functions in place; since
+    version 16 its dead argument elimination marks them (DW_CC_nocall), but its argument promotion does not."""
+    if (unit.root.text(dw.PRODUCER) or "").startswith("GNU "):
+        return _Trust(True, False, False, True)
+    framed = [one.where.kind == "pointed" or (one.where.kind in ("frame", "stack") and not one.where.listed) for one in parameters]
+    if framed and all(framed):
+        return _Trust(True, False, False, True)  # not optimised: all parameters live in the frame throughout
+    if language_of(unit) != "rust" and any(one.has(dw.EXTERNAL) for one in chain):
+        return _Trust(True, False, True, True)
+    marked = _marks_changes(unit)
+    return _Trust(marked, True, True, marked)
+
+
+def _marks_changes(unit: Unit) -> bool:
+    producer = unit.root.text(dw.PRODUCER) or ""
+    rustc, clang = _RUSTC.search(producer), _CLANG.search(producer)
+    if rustc:
+        return int(rustc.group(1)) >= 73  # the first with LLVM 17
+    return clang is not None and int(clang.group(1)) >= 17
+
+
+def _has_environment(chain: list[Entry]) -> bool:
+    """A Rust closure: what it captured comes first, and its entry does not list it."""
+    return any((one.text(dw.NAME) or "").startswith("{") for one in chain)
 
 
 def _chosen(chain: list[Entry]) -> list[list[Entry]]:

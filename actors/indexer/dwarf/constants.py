@@ -100,6 +100,7 @@ ATE_UTF: Final = 0x10
 # DW_AT_calling_convention
 CC_NORMAL: Final = 1
 CC_PROGRAM: Final = 2
+CC_NOCALL: Final = 3
 CC_PASS_BY_REFERENCE: Final = 4
 CC_PASS_BY_VALUE: Final = 5
 

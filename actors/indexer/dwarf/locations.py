@@ -16,11 +16,11 @@ _ENTRIES_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class AtEntry:
-    """`kind`: in DWARF `register` number; on the `stack` at `number` bytes above the return address; in `frame` memory, as unoptimised
-    code has it after the prologue, which tells nothing about the entry; `other`; or `absent`. `listed`: from a location list, so it
-    holds at the entry itself."""
+    """`kind`: in DWARF `register` number; `pointed` to by that register; on the `stack` at `number` bytes above the return address; in
+    `frame` memory, as unoptimised code has it after the prologue, which tells nothing about the entry; `other`; or `absent`. `listed`:
+    from a location list, so it holds at the entry itself."""
 
-    kind: Literal["register", "stack", "frame", "other", "absent"]
+    kind: Literal["register", "pointed", "stack", "frame", "other", "absent"]
     number: int = 0
     listed: bool = False
 
@@ -54,6 +54,8 @@ def _described(code: bytes, frame_is_cfa: bool, *, listed: bool) -> AtEntry:
             return AtEntry("stack", offset, listed) if frame_is_cfa and offset >= 0 else AtEntry("frame", offset, listed)
         if code[0] in (0x76, 0x77):  # DW_OP_breg6 (rbp), DW_OP_breg7 (rsp)
             return AtEntry("frame", listed=listed)
+        if 0x70 <= code[0] <= 0x8F and code[1:] == b"\0":  # DW_OP_bregN 0
+            return AtEntry("pointed", code[0] - 0x70, listed)
     except (IndexError, ValueError) as error:
         raise DwarfError(f"location {code.hex()} is malformed") from error
     return AtEntry("other", listed=listed)

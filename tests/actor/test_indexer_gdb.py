@@ -1,0 +1,161 @@
+"""Capture plans against gdb: the same arguments and results, for functions of real programs as they are called."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.indexer.binary import Library
+from actors.indexer.plan_book import PlanBook
+from actors.indexer.source_name import source_name
+from strobe.lanes.layout import PlanOp
+from strobe.model.probe import Plan
+from tests.harness.gdb import entries
+from tests.harness.plan_values import Entered, captured, decode, exit_steps
+from tests.harness.real_programs import sqlite3_shell
+from tests.harness.targets import TARGETS, program, require
+
+GDB_S = 300
+
+
+@pytest.fixture(autouse=True)
+def _own_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STROBE_HOME", str(home))
+
+
+def _record(path: Path, functions: dict[str, int], arguments: str, tmp_path: Path, *, unoptimised: bool) -> list[dict[str, Any]]:
+    asked, answered = tmp_path / "ask.json", tmp_path / "calls.json"
+    pie = path.read_bytes()[16] == 3
+    asked.write_text(json.dumps({"functions": functions, "hits": 3, "arguments": arguments, "pie": pie, "unoptimised": unoptimised}))
+    environment = {**os.environ, "RECORD_IN": str(asked), "RECORD_OUT": str(answered)}
+    script = TARGETS / "indexer" / "record_calls.py"
+    command = [require("gdb"), "-nx", "-batch", "-iex", "set debuginfod enabled off", "-x", str(script), str(path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GDB_S, stdin=subprocess.DEVNULL, check=False, cwd=tmp_path)
+    assert answered.exists(), done.stdout[-2000:] + done.stderr[-2000:]
+    calls: list[dict[str, Any]] = json.loads(answered.read_text())
+    return calls
+
+
+def _plans(path: Path, functions: dict[str, int]) -> dict[str, Plan]:
+    binary = Library().open(str(path))
+    book: PlanBook = binary.plans
+    found, complete = book.get([(address, name) for name, address in functions.items()], math.inf)
+    assert complete and not book.problems
+    return {name: found[address] for name, address in functions.items()}
+
+
+def _same(ours: int | float, theirs: int | float, size: int) -> bool:
+    if isinstance(theirs, float) or isinstance(ours, float):
+        return ours == theirs or (math.isnan(ours) and math.isnan(theirs))
+    mask = (1 << 8 * size) - 1
+    return ours & mask == theirs & mask
+
+
+def _compare(calls: Iterable[dict[str, Any]], plans: dict[str, Plan]) -> tuple[dict[str, int], list[str]]:
+    """(function → values that agreed, disagreements in words)."""
+    agreed: dict[str, int] = {}
+    wrong: list[str] = []
+    for call in calls:
+        plan = plans[call["function"]]
+        for name, ours, theirs, size in [*_arguments(plan, call), *_result(plan, call)]:
+            if _same(ours, theirs, size):
+                agreed[call["function"]] = agreed.get(call["function"], 0) + 1
+            else:
+                wrong.append(f"{call['function']}({name}): ours {ours}, gdb {theirs}")
+    return agreed, wrong
+
+
+def _arguments(plan: Plan, call: dict[str, Any]) -> list[tuple[str, int | float, int | float, int]]:
+    """(name, our value, gdb's value, size) where both have one."""
+    ours = captured(plan, Entered(call["registers"], call["xmm"], bytes.fromhex(call["stack"])))
+    sizes = {value.name: value.size for value in plan.arguments}
+    known = call.get("after", call["arguments"])
+    return [(name, ours[name], theirs, sizes[name]) for name, theirs in known.items() if theirs is not None and name in ours]
+
+
+def _result(plan: Plan, call: dict[str, Any]) -> list[tuple[str, int | float, int | float, int]]:
+    result = plan.result
+    if call.get("result") is None or "rax" not in call or not plan.typed:
+        return []
+    assert result is not None, f"{call['function']} returns something"
+    if result.scalar == "opaque":
+        return []
+    in_xmm = any(step[0] == PlanOp.WORD_XMM for step in exit_steps(plan))
+    raw = int(call["xmm0" if in_xmm else "rax"]).to_bytes(8, "little")
+    return [("return", decode(result, raw[: result.size]), call["result"], result.size)]
+
+
+def _cases(path: Path) -> dict[str, int]:
+    return {name: address for name, address in entries(path).items() if "case_" in name and not name.endswith(".cold")}
+
+
+def _check_unoptimised(path: Path, tmp_path: Path) -> list[dict[str, Any]]:
+    functions = _cases(path)
+    calls = _record(path, functions, "", tmp_path, unoptimised=True)
+    agreed, wrong = _compare(calls, _plans(path, functions))
+    assert not wrong
+    assert len(agreed) >= 20
+    return calls
+
+
+def _check_optimised(path: Path, truth: list[dict[str, Any]], tmp_path: Path) -> None:
+    """Against the values that the unoptimised build had in the same calls: what gdb says of optimised code at entry is not always so."""
+    functions = _cases(path)
+    plans = _plans(path, functions)
+    known: dict[str, list[dict[str, Any]]] = {}
+    for call in truth:
+        known.setdefault(source_name(call["function"]).shown, []).append(call)
+    compared: set[str] = set()
+    wrong: list[str] = []
+    for call in _record(path, functions, "", tmp_path, unoptimised=False):
+        plan, shown = plans[call["function"]], source_name(call["function"]).shown
+        if not known.get(shown):
+            continue
+        true = known[shown].pop(0)
+        addresses = {value.name for value in [*plan.arguments, *([plan.result] if plan.result else [])] if value.scalar in ("pointer", "cstring")}
+        call["arguments"] = {name: value for name, value in true.get("after", {}).items() if name not in addresses}
+        call["result"] = None if "return" in addresses else true.get("result")
+        for name, ours, theirs, size in [*_arguments(plan, call), *_result(plan, call)]:
+            compared.add(shown)
+            if not _same(ours, theirs, size):
+                wrong.append(f"{shown}({name}): ours {ours}, true {theirs}")
+    assert not wrong
+    assert len(compared) >= 15
+
+
+@pytest.mark.parametrize(("source", "compiler"), [("abi.c", "gcc"), ("abi.c", "clang"), ("abi.cpp", "g++"), ("abi.cpp", "clang++")])
+def test_every_kind_of_argument(source: str, compiler: str, tmp_path: Path) -> None:
+    truth = _check_unoptimised(program(f"indexer/{source}", "-O0", compiler=compiler), tmp_path)
+    for flags in (("-O1",), ("-O2",), ("-O2", "-gdwarf-4")):
+        _check_optimised(program(f"indexer/{source}", *flags, compiler=compiler), truth, tmp_path)
+
+
+def test_every_kind_of_rust_argument(tmp_path: Path) -> None:
+    truth = _check_unoptimised(program("indexer/abi.rs"), tmp_path)
+    for flags in (("-O",), ("-C", "opt-level=1"), ("-C", "opt-level=3", "-C", "lto=fat")):
+        _check_optimised(program("indexer/abi.rs", *flags), truth, tmp_path)
+
+
+def test_sqlite(tmp_path: Path) -> None:
+    path = sqlite3_shell()
+    functions = dict(sorted(entries(path).items())[::6])
+    plans = _plans(path, functions)
+    typed = [name for name, plan in plans.items() if plan.typed]
+    script = tmp_path / "in.sql"
+    script.write_text(
+        "create table t(a int, b text, c real); insert into t values(1,'x',2.5),(2,'y',3.5); create index i on t(b);\n"
+        "select a, upper(b), round(c*1.5, 1), group_concat(b), total(c) from t where b like 'x%' group by a order by c;\n"
+        "with recursive n(x) as (select 1 union all select x+1 from n where x<50) select sum(x*1.25), printf('%s %d %f', 'a', 2, 3.5) from n;\n"
+        "update t set c = c + 1 where a = 2; delete from t where a = 1; select json_object('k', a) from t; explain query plan select * from t;\n"
+    )
+    agreed, wrong = _compare(_record(path, functions, f":memory: < {script}", tmp_path, unoptimised=False), plans)
+    assert not wrong
+    assert len(agreed) >= 50
+    assert len(typed) > 0.9 * len(functions)
