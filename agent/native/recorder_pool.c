@@ -87,6 +87,7 @@ static int make_tokens(void)
     if (!memory)
         return -12;
     system_call(CALL_MADVISE, (uint64_t)memory, (FORK_MARK + 1024u) * sizeof *tokens, 18 /* WIPEONFORK, Linux 4.14 */, 0, 0, 0);
+    memory[FORK_MARK] = (uint32_t)my_pid();
     tokens = memory;
     return 0;
 }

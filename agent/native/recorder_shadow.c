@@ -292,18 +292,15 @@ static bool steal_from(struct thread *owner, uint64_t slot, struct shadow *entry
 NOINLINE void shadow_steal(struct thread *thread, uint64_t *slot, const uint64_t *gpr, const uint64_t *xmm, uint64_t ts)
 {
     for (uint32_t tries = 0; tries < 100; tries++) /* entries may be moved by their owner (shadow_make_room) while we look */
-        for (uint32_t i = 0; i < 1u << THREAD_BITS; i++) {
-            struct thread *owner = &threads[i];
-            struct shadow entry;
-            if (owner == thread || !SHARED_LOAD(&owner->key) || !owner->shadow || !steal_from(owner, (uint64_t)slot, &entry))
-                continue;
-            if (thread)
-                leave_one(thread, &entry, gpr, xmm, ts);
+        for (struct thread *owner = SHARED_LOAD(&thread_list); owner; owner = owner->next) {
+            struct shadow entry = {.slot = TAG_TAIL};
+            while (TAG(entry.slot) == TAG_TAIL && owner != thread && steal_from(owner, (uint64_t)slot, &entry))
+                if (thread)
+                    leave_one(thread, &entry, gpr, xmm, ts);
             if (TAG(entry.slot) != TAG_TAIL) {
                 *slot = entry.ret;
                 return;
             }
-            i--;
         }
     __builtin_trap(); /* a frame that returns twice (setjmp traced with an exit): there is no right address to go to */
 }

@@ -68,12 +68,15 @@ struct thread {
     uint64_t unwinding; /* slot of the unwinder's function while SLOW_UNWINDING */
     uint32_t carved;   /* other stacks lie inside the native one */
     uint32_t scratch_used;
-    uint8_t *scratch;
-    uint8_t *altstack;
+    uint8_t *scratch;    /* above the alternate signal stack */
+    struct thread *next; /* in thread_list */
 } __attribute__((aligned(64)));
+/* recorder_thunk.S: how unwinders find the real return address */
+_Static_assert(offsetof(struct thread, shadow) == 0x20 && offsetof(struct thread, depth) == 0x28 && offsetof(struct thread, next) == 0x78, "thread");
+_Static_assert(sizeof(struct shadow) == 32 && offsetof(struct shadow, ret) == 8, "shadow");
 
 #define THREAD_BITS 14
-#define FORK_MARK (1u << THREAD_BITS) /* index in tokens: 0 in a forked child until its first thread is started */
+#define FORK_MARK (1u << THREAD_BITS) /* index in tokens of the process's id: 0 in a forked child until its first thread is started */
 #define SHADOW_BYTES (16u << 20)
 #define SCRATCH_BYTES (32u << 10)
 #define ALTSTACK_BYTES (64u << 10)
@@ -123,6 +126,7 @@ extern uint32_t clock_is_cycles;
 extern uint64_t tid_offset; /* of the tid in struct pthread; 0: not found */
 extern uint32_t armed;      /* strobe_arm() was called */
 extern struct thread threads[1u << THREAD_BITS];
+extern struct thread *thread_list;
 extern uint32_t *tokens;    /* one a thread, in memory that the kernel clears in forked children (but not in vforked) */
 extern char strobe_exit_stub[];
 

@@ -4,6 +4,7 @@
 
 struct thread threads[1u << THREAD_BITS];
 uint32_t *tokens;
+struct thread *thread_list; /* all entries of `threads` that were ever used */
 
 /* The bounds of the thread's own stack. The main thread's grows down to the next mapping or its limit; in any other, glibc keeps
  * struct pthread (the thread pointer) at the upper end of the stack, however the memory was got. */
@@ -46,10 +47,12 @@ static bool find_memory(struct thread *thread)
         system_call(CALL_MADVISE, (uint64_t)memory, bytes, 15 /* NOHUGEPAGE */, 0, 0, 0);
         system_call(CALL_MADVISE, (uint64_t)memory, bytes, 16 /* DONTDUMP */, 0, 0, 0);
         system_call(CALL_MPROTECT, (uint64_t)memory, 4096, 0, 0, 0, 0);
-        thread->altstack = memory + 4096;
-        thread->scratch = thread->altstack + ALTSTACK_BYTES;
+        thread->scratch = memory + 4096 + ALTSTACK_BYTES;
         thread->capacity = (uint32_t)(shadow / sizeof(struct shadow));
         thread->shadow = (struct shadow *)(thread->scratch + SCRATCH_BYTES);
+        thread->next = SHARED_LOAD(&thread_list);
+        while (!__atomic_compare_exchange_n(&thread_list, &thread->next, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            continue;
         return true;
     }
     return false;
@@ -100,7 +103,7 @@ static bool thread_start(struct thread *thread, uint32_t pid, uint32_t tid)
     thread->index = SHARED_ADD(&pool->threads, 1) + 1;
     thread->spans = (uint64_t)thread->index << LANE_SPAN_THREAD_SHIFT;
     if (armed)
-        crash_altstack(thread->altstack);
+        crash_altstack(thread->scratch - ALTSTACK_BYTES);
     return true;
 }
 
@@ -120,16 +123,13 @@ static struct thread *thread_entry(uint64_t key)
     return NULL;
 }
 
-/* True in a child that shares its parent's memory (vfork, posix_spawn): it may use the state of the parent's thread, which waits for
- * it, but not start one. Forked children find FORK_MARK cleared. */
+/* True in a child that shares its parent's memory (vfork, posix_spawn): it uses the state of the parent's thread, which waits for it.
+ * Forked children find FORK_MARK cleared. */
 static bool shares_memory(uint32_t pid)
 {
-    static uint32_t process;
-    if (!tokens[FORK_MARK]) {
-        tokens[FORK_MARK] = 1;
-        process = pid;
-    }
-    return process != pid;
+    if (!tokens[FORK_MARK])
+        tokens[FORK_MARK] = pid;
+    return tokens[FORK_MARK] != pid;
 }
 
 NOINLINE struct thread *thread_find(uint64_t key, uint32_t token)
@@ -142,14 +142,15 @@ NOINLINE struct thread *thread_find(uint64_t key, uint32_t token)
         return thread;
     uint64_t mask = signals_off(); /* no handler sees a thread half started */
     uint32_t pid = (uint32_t)my_pid(), tid = (uint32_t)my_tid();
-    bool ready = false;
-    if (!shares_memory(pid)) {
-        if (token != tid && tid != pid)
-            tid_offset = 0; /* struct pthread keeps no tid there after all (but a raw fork leaves the parent's) */
-        ready = thread_start(thread, pid, tid);
-        if (ready)
-            SHARED_STORE(place, token);
+    if (shares_memory(pid)) { /* acts for its parent, whose tid struct pthread has */
+        pid = tokens[FORK_MARK];
+        tid = token;
+    } else if (token != tid && tid != pid) {
+        tid_offset = 0; /* struct pthread keeps no tid there after all (but a raw fork leaves the parent's) */
     }
+    bool ready = thread_start(thread, pid, tid);
+    if (ready)
+        SHARED_STORE(place, token);
     signals_back(mask);
     return ready ? thread : NULL;
 }

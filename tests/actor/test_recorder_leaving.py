@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import struct
+import subprocess
 from collections import Counter
 
 import numpy as np
 import pytest
 
 from strobe.lanes.layout import Kind
-from tests.harness.recorder import Run, run_preloaded, run_selftest
+from tests.harness.recorder import Run, recorder_library, run_preloaded, run_selftest, temporary_pool
 from tests.harness.recording import Recording, check_calls
-from tests.harness.targets import program
+from tests.harness.targets import program, require
 
 ENTER, EXIT, UNWIND = Kind.ENTER, Kind.EXIT, Kind.UNWIND
 
@@ -71,6 +73,34 @@ def test_exceptions_through_traced_frames() -> None:
     }  # fmt: skip
     [entries] = run.recording.threads.values()
     check_calls(entries)
+
+
+@pytest.mark.parametrize(("scenario", "argument"), [("throwing", 20), ("from_the_deep", 300), ("cancelling", 1), ("in_a_coroutine", 20)])
+def test_unwinders_that_are_not_patched(scenario: str, argument: int) -> None:
+    """A library loaded later may bring its own unwinder: it passes the recorder's frames by their unwind table. Calls end all the same."""
+    patched = run_selftest("exceptions.cpp", scenario, argument, build=("-O2", "-rdynamic"))
+    run = run_selftest("exceptions.cpp", scenario, argument, build=("-O2", "-rdynamic"), environment={"SELFTEST_UNPATCHED": "1"})
+    assert (run.code, run.stdout) == (patched.code, patched.stdout), run.stderr
+    assert counts(run.recording, ENTER, EXIT) == counts(patched.recording, ENTER, EXIT)
+
+
+def test_debuggers_see_through_the_recorder() -> None:
+    """eu-stack and gdb on a thread that waits in a traced call of a traced call."""
+    binary = program("native_selftest/calls.c", "-O2")
+    tools = [[require("eu-stack"), "-p"], [require("gdb"), "-batch", "-nx", "-ex", "bt", "-p"]]
+    with temporary_pool(8) as (path, _):
+        process = subprocess.Popen([binary, recorder_library(), path, "park"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout
+            assert process.stdout.readline() == "parked\n"
+            commands = [[*tool, str(process.pid)] for tool in tools]
+            shown = [subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False) for command in commands]
+        finally:
+            process.kill()
+            process.communicate()
+    for run in shown:
+        frames = re.findall(r"^#\d+ .*?\b(parked|parks|main)\b", run.stdout, re.M)
+        assert frames == ["parked", "parks", "main"], run.stdout + run.stderr
 
 
 def test_exceptions_at_the_bottom_of_a_deep_stack() -> None:

@@ -57,6 +57,14 @@ def test_generated_layouts_are_current() -> None:
     assert stale() == []
 
 
+def test_exit_stub_lies_where_its_unwind_rule_looks() -> None:
+    """The rule finds its anchor from the pc: 64 bytes before the block of 64 that holds both the call and the exit stub (recorder_thunk.S)."""
+    symbols = subprocess.run([require("nm"), recorder_library()], capture_output=True, text=True, check=True).stdout
+    places = {name: int(value, 16) for value, _, name in (line.split() for line in symbols.splitlines())}
+    assert places["strobe_enter_gpr"] % 64 == 0
+    assert places["strobe_enter_gpr"] + 4 <= places["strobe_exit_stub"] < places["strobe_enter_gpr"] + 64
+
+
 def test_library_has_no_writable_code() -> None:
     headers = subprocess.run([require("readelf"), "-lW", recorder_library()], capture_output=True, text=True, check=True).stdout
     assert "RWE" not in headers

@@ -436,6 +436,17 @@ static void flood(void)
     }
 }
 
+TRACED long parked(long a) { puts("parked"); fflush(stdout); pause(); return a; }
+TRACED long parks(long a) { long result = parked(a); __asm__ volatile("" : : : "memory"); return result + 1; }
+
+/* Waits in a traced call of a traced call, for a debugger to look at. */
+static void park(void)
+{
+    trace(parked, 1, ONE_INT);
+    trace(parks, 2, ONE_INT);
+    parks(argument);
+}
+
 static void sampled(void)
 {
     trace(leaf, 1, TWO_INTS);
@@ -452,7 +463,7 @@ int main(int count, char **arguments)
         {"nesting", nesting}, {"recursion", recursion}, {"registers", registers}, {"tails", tails}, {"threads", threads}, {"successors", successors},
         {"handlers", handlers}, {"handlers_elsewhere", handlers_elsewhere}, {"handlers_that_leave", handlers_that_leave}, {"jumps", jumps},
         {"coroutines", coroutines}, {"coroutines_in_frame", coroutines_in_frame}, {"coroutines_that_move", coroutines_that_move}, {"forks", forks},
-        {"vforks", vforks}, {"strings", strings}, {"doubles", doubles}, {"managed", managed}, {"output", output}, {"flood", flood}, {"sampled", sampled},
+        {"vforks", vforks}, {"strings", strings}, {"doubles", doubles}, {"managed", managed}, {"output", output}, {"flood", flood}, {"sampled", sampled}, {"park", park},
     };
     if (count < 4)
         fail("RECORDER POOL SCENARIO [ARGUMENT]");
