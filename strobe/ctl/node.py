@@ -101,13 +101,12 @@ async def _gone(pid: int, bound_s: float, next_step: str) -> None:
 async def _kill(pid: int) -> None:
     """TERM, then KILL for it and every actor it left. pids are checked against their start times: none is anyone else's."""
     rows = Table.saved(paths.run_folder() / "actors.json")
-    if pid > 0:
-        _signal(pid, signal.SIGTERM)
-        try:
-            await _gone(pid, TERM_S, "")
-        except StrobeError:
-            _signal(pid, signal.SIGKILL)
-            await _gone(pid, TERM_S, f"Process {pid} cannot be killed: it waits in the kernel.")
+    _signal(pid, signal.SIGTERM)
+    try:
+        await _gone(pid, TERM_S, "")
+    except StrobeError:
+        _signal(pid, signal.SIGKILL)
+        await _gone(pid, TERM_S, f"Process {pid} cannot be killed: it waits in the kernel.")
     for row in rows:
         if row["pid"] is not None and row["startTicks"] and start_ticks(row["pid"]) == row["startTicks"]:
             _signal(row["pid"], signal.SIGKILL)

@@ -35,9 +35,16 @@ class NodeLock:
         return True
 
     def holder(self) -> int | None:
-        """pid the holder wrote, if it has written one yet."""
+        """pid of the holder: the one written there, if that process has this file open. None while it has not written its own yet."""
         text = os.pread(self._fd, 32, 0).strip()
-        return int(text) if text.isdigit() else None
+        if not text.isdigit():
+            return None
+        mine = os.fstat(self._fd)
+        try:
+            files = [entry.stat() for entry in Path(f"/proc/{int(text)}/fd").iterdir() if entry.exists()]
+        except (FileNotFoundError, PermissionError, ProcessLookupError):
+            return None
+        return int(text) if any((file.st_dev, file.st_ino) == (mine.st_dev, mine.st_ino) for file in files) else None
 
     def is_held(self) -> bool:
         """By another process. Takes nothing for longer than this call."""

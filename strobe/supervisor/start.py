@@ -16,13 +16,22 @@ from strobe.supervisor.lock import NodeLock
 from strobe.supervisor.private import open_private
 
 START_S: Final = 15.0
+HOLDER_S: Final = 2.0  # a new node writes its pid microseconds after it took the lock
 
 
 def node_pid(home: Path | None = None) -> int | None:
-    """pid of the running node; None: none runs."""
+    """pid of the running node; None: none runs. Raises StrobeError(ACTOR_UNAVAILABLE) when somebody else holds its lock."""
     lock = NodeLock(paths.run_folder(home))
+    until = time.monotonic() + HOLDER_S
     try:
-        return (lock.holder() or -1) if lock.is_held() else None
+        while lock.is_held():
+            if (pid := lock.holder()) is not None:
+                return pid
+            if time.monotonic() > until:
+                text = f"{lock.path} is locked by a process that is no node of Strobe's."
+                raise StrobeError(Code.ACTOR_UNAVAILABLE, text, "End that process (see /proc/locks).", value=str(lock.path))
+            time.sleep(0.005)
+        return None
     finally:
         lock.close()
 
@@ -46,7 +55,7 @@ def ensure_node() -> int:
     child = spawn_node()
     until = time.monotonic() + START_S
     while time.monotonic() < until:
-        if (pid := node_pid()) is not None and pid > 0:
+        if (pid := node_pid()) is not None:
             return pid
         if child.poll() not in (None, 75):
             break

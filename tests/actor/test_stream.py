@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from strobe.runtime.stream import WINDOW, Position, StreamConsumer, StreamProducer, SupersededError
+from strobe.runtime.stream import WINDOW, Batch, Position, StreamConsumer, StreamProducer, SupersededError
 from tests.harness.stream_ends import SESSION, open_rows, produce
 
 DEADLINE_S = 60.0
@@ -162,7 +162,7 @@ def test_window_is_bounded_and_frames_arrive_as_sent(ends: Ends, memory: Memory)
     big = bytes(range(256)) * 1024
     sent = [producer.send("k", {"n": n}, [big, b"x"]) for n in range(WINDOW + 3)]
     assert sent == [*range(1, WINDOW + 1), None, None, None]
-    got = []
+    got: list[Batch] = []
     while len(got) < WINDOW:
         got += memory.consumer.receive(1000, WINDOW)
     assert [batch.header["n"] for batch in got] == list(range(WINDOW))

@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 
 from strobe import paths
 from strobe.client import Client
-from strobe.supervisor.start import node_pid
 from strobe.protocol.supervisor import ActorStatus, Shutdown, Status, StatusReply
+from strobe.supervisor.start import node_pid
 
 _T = TypeVar("_T")
 STOP_S = 60.0
@@ -100,6 +100,8 @@ async def stop(home: Path) -> None:
         async with Client(home) as client:
             await client.ask("supervisor", Shutdown(reason="end of test"))
     except Exception:
+        if node_pid(home) != pid:  # it was ending of itself
+            return
         os.kill(pid, signal.SIGTERM)
         raise
     await until(lambda: _false(node_pid(home) is None), within_s=STOP_S)

@@ -17,7 +17,7 @@ import pytest
 
 from strobe.client import Client
 from strobe.protocol.shim import FRAME_BYTES_MAX
-from strobe.protocol.supervisor import ActorStatus, Status
+from strobe.protocol.supervisor import ActorStatus, Status, StatusReply
 from strobe.supervisor.start import node_pid
 from tests.harness.node import assert_nothing_left, environment, processes_of, run, stop, until
 
@@ -110,7 +110,8 @@ def shim(cold: Path) -> Iterator[Shim]:
 def actor(name: str) -> ActorStatus:
     async def ask() -> ActorStatus:
         async with Client() as client:
-            return next(row for row in (await client.ask("supervisor", Status())).actors if row.name == name)
+            reply: StatusReply = await client.ask("supervisor", Status())
+            return next(row for row in reply.actors if row.name == name)
 
     return run(ask())
 

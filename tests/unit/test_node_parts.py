@@ -31,6 +31,8 @@ def test_one_holder_at_a_time_and_its_pid_is_told(tmp_path: Path) -> None:
     assert second.holder() == os.getpid()
     first.close()
     assert not second.is_held() and second.take()
+    (tmp_path / "lock").write_text("1\n")
+    assert second.holder() is None, "a pid that does not hold the file was believed"
     second.close()
 
 

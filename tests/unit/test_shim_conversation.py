@@ -9,7 +9,7 @@ import pytest
 
 from strobe.cli.conversation import CARD_AFTER_S, UNAVAILABLE, VERSION_KEY, WAIT_S, WAITING_MAX, Conversation
 
-CARD = {
+CARD: dict[str, Any] = {
     "latest": "B",
     "initialize": {"A": {"protocolVersion": "A"}, "B": {"protocolVersion": "B"}},
     "discover": {"M": {"supportedVersions": ["M"]}},
