@@ -19,6 +19,7 @@ from actors.indexer.plan_book import PlanBook
 from actors.indexer.symbols import AddressMap, Rows, SymbolTable, imported_names, read_table
 
 BINARIES_MAX = 64
+QUICK_BYTES = 256 << 10  # of .debug_info: at most some 20 ms
 
 
 class Binary:
@@ -82,6 +83,12 @@ class Binary:
     def plans(self) -> PlanBook:
         """Stage 3."""
         return PlanBook(self._folder, self.elf, self.debug, self.dwarf_file)
+
+    @property
+    def quickly_indexed(self) -> bool:
+        """Stage 2 takes a few milliseconds: a caller may wait for it."""
+        section = self.dwarf_file.section(".debug_info") if self.dwarf_file is not None else None
+        return section is not None and section.size <= QUICK_BYTES
 
     @property
     def lines(self) -> Lines | None:
