@@ -66,7 +66,7 @@ async def eventually(strobe: Strobe, within_s: float = 10.0, **query: Any) -> di
 
 
 async def test_the_whole_way(strobe: Strobe) -> None:
-    launched = await strobe.call("debug_launch", command=str(ticks()), args=["60", "50", "7"], projectRoot=str(TARGETS))
+    launched = await strobe.call("debug_launch", command=str(ticks()), args=["120", "50", "7"], projectRoot=str(TARGETS))
     session, pid = launched["sessionId"], launched["pid"]
     assert session.startswith("ticks-")
     assert Path(f"/proc/{pid}").exists()
@@ -105,13 +105,13 @@ async def test_the_whole_way(strobe: Strobe) -> None:
     assert (ended["status"], ended["exitCode"]) == ("exited", 7)
     lines = "".join(item["text"] for item in await strobe.events(session, eventType="stdout"))
     assert lines.splitlines()[0] == "tick 1 odd 0"
-    assert len(lines.splitlines()) == 60
+    assert len(lines.splitlines()) == 120
     stderr = await strobe.call("debug_query", sessionId=session, eventType="stderr")
     assert "".join(item["text"] for item in stderr["events"]).startswith("total ")
 
     stopped = await strobe.call("debug_session", action="stop", sessionId=session)
     assert stopped["success"] is True
-    assert stopped["eventsCollected"] > 60
+    assert stopped["eventsCollected"] > 120
     with pytest.raises(ToolError) as gone:
         await strobe.call("debug_query", sessionId=session)
     assert gone.value.code == "SESSION_NOT_FOUND"
