@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from strobe.errors import Code, StrobeError
 from strobe.protocol.stuck_detector import DiagnoseReply

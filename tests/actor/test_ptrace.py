@@ -122,7 +122,7 @@ def test_signals_that_arrive_meanwhile_are_all_delivered() -> None:
         real_time = signal.SIGRTMIN + 1
         sent: list[int] = []
 
-        def while_stopped(_: StoppedWorld) -> None:
+        def while_stopped(world: StoppedWorld) -> None:
             for _ in range(10):
                 assert libc.sigqueue(it.pid, real_time, ctypes.c_void_p(len(sent))) == 0
                 sent.append(1)
@@ -217,7 +217,7 @@ def test_a_call_in_a_blocked_thread_and_with_ignored_signals() -> None:
     with target("queued") as it, Memory(it.pid) as memory:
         data = Path(f"/proc/{it.pid}/maps").read_text()
         text = next(int(line.split("-")[0], 16) for line in data.splitlines() if "r-xp" in line and "stopping" in line)
-        spot = Patch(hook=0, address=text, data=b"\xb8\xf9\xff\xff\xff\xc3", original=memory.read(text, 6))  # mov eax, -7; ret
+        spot = Patch(hook=0, address=text, data=b"\xb8\xf9\xff\xff\xff\xc3", original=bytes(memory.read(text, 6)))  # mov eax, -7; ret
         install(it.pid, (), [spot])
         assert [take_over(it.pid, (), (), text).armed for _ in range(10)] == [-7] * 10
         restore(it.pid, [spot])

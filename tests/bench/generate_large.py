@@ -26,7 +26,9 @@ FLAGS: Final = ("-g", "-O1", "-std=gnu11", "-w", "-fno-inline")
 COMPILE_S: Final = 600
 _WORDS: Final = ("parse", "encode", "flush", "lookup", "insert", "remove", "merge", "split", "verify", "update", "schedule", "resolve", "render", "measure")
 _NOUNS: Final = ("header", "packet", "session", "cursor", "buffer", "record", "token", "window", "bucket", "handle", "region", "query", "index", "frame")
-_SCALARS: Final = (("int", "i"), ("unsigned long", "u"), ("double", "d"), ("float", "f"), ("const char *", "s"), ("size_t", "z"), ("enum color", "c"), ("int8_t", "b"))
+_SCALARS: Final = (
+    ("int", "i"), ("unsigned long", "u"), ("double", "d"), ("float", "f"), ("const char *", "s"), ("size_t", "z"), ("enum color", "c"), ("int8_t", "b"),
+)  # fmt: skip
 
 
 def function_name(file: int, number: int) -> str:
@@ -37,7 +39,8 @@ def _header() -> str:
     lines = ["#include <stddef.h>", "#include <stdint.h>", "enum color { COLOR_RED = 1, COLOR_GREEN = 5, COLOR_BLUE = -3 };"]
     for index in range(60):
         before = f"struct node_{index - 1} *previous;" if index else "void *previous;"
-        lines.append(f"struct node_{index} {{ int id; {before} double weight; char name[{16 + index}]; struct {{ uint16_t low, high; }} range; enum color shade; }};")
+        members = f"int id; {before} double weight; char name[{16 + index}]; struct {{ uint16_t low, high; }} range; enum color shade;"
+        lines.append(f"struct node_{index} {{ {members} }};")
         lines.append(f"typedef int (*visit_{index})(struct node_{index} *, const char *);")
     return "\n".join(lines)
 

@@ -98,7 +98,7 @@ def run_preloaded(binary: Path, arguments: list[str], functions: str, *, chunks:
 
 def _finish(command: list[str], path: Path, pool: Pool, out: int, err: int, drained: bool, environment: Mapping[str, str]) -> Run:
     taken: list[ChunkCopy] = []
-    memory = memoryview(pool.chunks.base) if drained else memoryview(b"")
+    memory = memoryview(pool.chunks.base) if drained else memoryview(b"")  # type: ignore[arg-type]  # an array that owns no memory has a base
     deadline = time.monotonic() + DEADLINE_S
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment)
     try:

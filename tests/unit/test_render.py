@@ -62,7 +62,7 @@ def test_estimate_holds_for_hexadecimal_and_base64() -> None:
 
 
 def test_fit_lists_cuts_whole_items_and_counts_them() -> None:
-    reply = {
+    reply: dict[str, Any] = {
         "mode": "pending",
         "activePatterns": [f"namespace{n}::function{n}" for n in range(2000)],
         "hookedFunctions": 0,
