@@ -21,7 +21,7 @@ from strobe.protocol.session import StopReply
 
 WATCH_S = 0.01
 UNWIND_S = 10.0
-FLUSH_S = 5.0
+FLUSH_S = 15.0  # a store that restarts on a busy machine is back by then
 KILL_S = 5.0
 DRAIN_S = 10.0
 

@@ -16,6 +16,7 @@ import pytest
 from mcp import MCPError
 
 from strobe.client import Client
+from strobe.errors import StrobeError
 from tests.harness import node, targets
 from tests.harness.mcp import Strobe, ToolError, strobe_mcp
 
@@ -64,12 +65,12 @@ async def victim_pid(client: Client, role: str, session_id: str) -> int:
     return (await pids(client))[f"{role}:{session_id}" if role in ("session", "spawner") else role]
 
 
-async def told(strobe: Strobe, session_id: str) -> Told:
+async def told(strobe: Strobe, client: Client, session_id: str) -> Told:
     deadline = time.monotonic() + RETRY_S
     while (status := await patient(strobe, "debug_session", action="status", sessionId=session_id))["status"] == "running":
         assert time.monotonic() < deadline, status
         await asyncio.sleep(0.05)
-    await settled(strobe, session_id)
+    await drained(client, session_id)
     texts = {}
     for stream in ("stdout", "stderr"):
         texts[stream] = "".join([event["text"] for event in await events(strobe, session_id, eventType=stream)])
@@ -78,17 +79,16 @@ async def told(strobe: Strobe, session_id: str) -> Told:
     return Told(texts["stdout"], texts["stderr"], enters["totalCount"], exits["totalCount"], sum(enters.get("eventsDropped", {}).values()), status)
 
 
-async def settled(strobe: Strobe, session_id: str) -> None:
-    """Until the store has the session's last batch: the event count stays the same although its session is closed."""
-    deadline = time.monotonic() + RETRY_S
-    before = -1
-    while True:
-        now = (await patient(strobe, "debug_query", sessionId=session_id, limit=1))["totalCount"]
-        if now == before:
-            return
-        before = now
-        assert time.monotonic() < deadline, "the event count keeps moving"
-        await asyncio.sleep(0.5)
+async def drained(client: Client, session_id: str) -> None:
+    """Until the session's process is gone: it ends when the store has acknowledged its last batch."""
+
+    async def gone() -> bool:
+        try:
+            return f"session:{session_id}" not in await pids(client)
+        except StrobeError:
+            return False  # the supervisor was the victim, and its successor is on the way
+
+    await node.until(gone, within_s=RETRY_S)
 
 
 async def events(strobe: Strobe, session_id: str, **filters: Any) -> list[dict[str, Any]]:
@@ -108,7 +108,7 @@ async def killed_once(strobe: Strobe, client: Client, program: Path, role: str, 
     victim = await victim_pid(client, role, session_id)
     others = {name: pid for name, pid in (await pids(client)).items() if pid != victim}
     os.kill(victim, signal.SIGKILL)
-    result = await told(strobe, session_id)
+    result = await told(strobe, client, session_id)
     lines = "".join(f"line {number}\n" for number in range(LINES))
     if result.stdout != lines:
         at = next((at for at, (is_, should) in enumerate(zip(result.stdout, lines, strict=False)) if is_ != should), min(len(result.stdout), len(lines)))
