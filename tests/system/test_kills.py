@@ -55,22 +55,23 @@ async def patient(strobe: Strobe, tool: str, **arguments: Any) -> dict[str, Any]
         await asyncio.sleep(0.05)
 
 
-async def pids(client: Client) -> dict[str, int]:
-    return {row.name: row.pid for row in (await node.status(client)).actors if row.pid}
+async def pids(home: Path) -> dict[str, int]:
+    """Every process of the node by name. A client of its own each time: one that is known to a dead supervisor is a stranger to the next."""
+    async with Client(home) as client:
+        status = await node.status(client)
+    return {row.name: row.pid for row in status.actors if row.pid} | {"supervisor": status.pid}
 
 
-async def victim_pid(client: Client, role: str, session_id: str) -> int:
-    if role == "supervisor":
-        return (await node.status(client)).pid
-    return (await pids(client))[f"{role}:{session_id}" if role in ("session", "spawner") else role]
+def process_name(role: str, session_id: str) -> str:
+    return f"{role}:{session_id}" if role in ("session", "spawner") else role
 
 
-async def told(strobe: Strobe, client: Client, session_id: str) -> Told:
+async def told(strobe: Strobe, session_id: str) -> Told:
     deadline = time.monotonic() + RETRY_S
     while (status := await patient(strobe, "debug_session", action="status", sessionId=session_id))["status"] == "running":
         assert time.monotonic() < deadline, status
         await asyncio.sleep(0.05)
-    await drained(client, session_id)
+    await drained(strobe.home, session_id)
     texts = {}
     for stream in ("stdout", "stderr"):
         texts[stream] = "".join([event["text"] for event in await events(strobe, session_id, eventType=stream)])
@@ -79,12 +80,12 @@ async def told(strobe: Strobe, client: Client, session_id: str) -> Told:
     return Told(texts["stdout"], texts["stderr"], enters["totalCount"], exits["totalCount"], sum(enters.get("eventsDropped", {}).values()), status)
 
 
-async def drained(client: Client, session_id: str) -> None:
+async def drained(home: Path, session_id: str) -> None:
     """Until the session's process is gone: it ends when the store has acknowledged its last batch."""
 
     async def gone() -> bool:
         try:
-            return f"session:{session_id}" not in await pids(client)
+            return f"session:{session_id}" not in await pids(home)
         except StrobeError:
             return False  # the supervisor was the victim, and its successor is on the way
 
@@ -102,13 +103,12 @@ async def events(strobe: Strobe, session_id: str, **filters: Any) -> list[dict[s
         cursor = {"cursor": reply["cursor"]}
 
 
-async def killed_once(strobe: Strobe, client: Client, program: Path, role: str, after_s: float) -> None:
+async def killed_once(strobe: Strobe, program: Path, role: str, after_s: float) -> None:
     session_id = await strobe.launch(program, str(LINES), str(THREADS), str(BURST), str(LINE_US), trace=PATTERNS)
     await asyncio.sleep(after_s)  # the seeded instant
-    victim = await victim_pid(client, role, session_id)
-    others = {name: pid for name, pid in (await pids(client)).items() if pid != victim}
-    os.kill(victim, signal.SIGKILL)
-    result = await told(strobe, client, session_id)
+    before = await pids(strobe.home)
+    os.kill(before[process_name(role, session_id)], signal.SIGKILL)
+    result = await told(strobe, session_id)
     lines = "".join(f"line {number}\n" for number in range(LINES))
     if result.stdout != lines:
         at = next((at for at, (is_, should) in enumerate(zip(result.stdout, lines, strict=False)) if is_ != should), min(len(result.stdout), len(lines)))
@@ -121,9 +121,9 @@ async def killed_once(strobe: Strobe, client: Client, program: Path, role: str, 
     assert result.exits <= result.enters <= calls, told_of
     assert calls > 200_000, "too little load for a kill test"
     if role != "supervisor":
-        for name in ("store", "gateway", "indexer", "stuck_detector"):
-            if name != role:
-                assert (await pids(client))[name] == others[name], f"{name} did not survive the kill of {role}"
+        after = await pids(strobe.home)
+        for name in ("supervisor", "store", "gateway", "indexer", "stuck_detector"):
+            assert (after[name] == before[name]) == (name != role), f"{name} after the kill of {role}: pid {before[name]}, then {after[name]}"
     await patient(strobe, "debug_session", action="stop", sessionId=session_id)
 
 
@@ -133,9 +133,8 @@ async def kill_rounds(home: Path, role: str, rounds: int, seed: int) -> None:
     async with strobe_mcp(home) as strobe:
         await patient(strobe, "debug_session", action="list")  # the node is up
         with node.environment(home, None, {}):
-            async with Client(home) as client:
-                for _ in range(rounds):
-                    await killed_once(strobe, client, program, role, dice.uniform(0.0, 1.0))
+            for _ in range(rounds):
+                await killed_once(strobe, program, role, dice.uniform(0.0, 1.0))
 
 
 @pytest.mark.parametrize("role", VICTIMS)
