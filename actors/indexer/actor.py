@@ -30,13 +30,20 @@ class Indexer(Actor):
         self._building = WorkerProcess(quarantine)
         self._builds: dict[tuple[str, str | None], asyncio.Task[bool]] = {}
         self._failed: set[tuple[str, str | None]] = set()
-        await self._answering.start()
+        self._warm = self.loop.create_task(self._warm_up())  # takes longer than READY should; the first ask waits for it
+
+    async def _warm_up(self) -> None:
+        try:
+            await self._answering.start()
+        except StrobeError as error:  # the first ask tries again, and tells
+            self.log.error("worker did not start", error=str(error))
 
     async def stopping(self, reason: str) -> None:
         del reason
-        for build in self._builds.values():
-            build.cancel()
-        await asyncio.gather(*self._builds.values(), return_exceptions=True)
+        tasks = [self._warm, *self._builds.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._answering.stop()
         await self._building.stop()
 

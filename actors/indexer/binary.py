@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from actors.indexer import cache
 from actors.indexer import lines as stage2
 from actors.indexer.debug_files import find_debug_file, has_debug_info
+from actors.indexer.dwarf.file import DwarfFile
+from actors.indexer.dwarf.functions import FunctionFinder
 from actors.indexer.elf import ElfFile, FileStamp
 from actors.indexer.lines import Lines
 from actors.indexer.pattern import Key
@@ -80,9 +82,17 @@ class Binary:
         return cache.folder_of(self.elf)
 
     @cached_property
+    def dwarf(self) -> DwarfFile | None:
+        return None if self.dwarf_file is None else DwarfFile(self.dwarf_file)
+
+    @cached_property
+    def finder(self) -> FunctionFinder | None:
+        return None if self.dwarf is None else FunctionFinder(self.dwarf)
+
+    @cached_property
     def plans(self) -> PlanBook:
         """Stage 3."""
-        return PlanBook(self._folder, self.elf, self.debug, self.dwarf_file)
+        return PlanBook(self._folder, self.elf, self.debug, self.finder)
 
     @property
     def quickly_indexed(self) -> bool:

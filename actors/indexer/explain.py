@@ -11,7 +11,6 @@ from typing import Final
 from actors.indexer.binary import Binary
 from actors.indexer.demangle import itanium
 from actors.indexer.dwarf.abbreviations import DwarfError
-from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.inlining import Fate, fate_of
 from actors.indexer.matching import Skipped
 from actors.indexer.nearest import nearest_names
@@ -64,10 +63,10 @@ class Explainer:
         if "*" in last or not last.isidentifier():
             return []
         for binary in self._main:
-            if binary.dwarf_file is None:
+            if binary.dwarf is None:
                 continue
             try:
-                fate = fate_of(DwarfFile(binary.dwarf_file), last, self._end)
+                fate = fate_of(binary.dwarf, last, self._end)
             except DwarfError:  # damaged debug info proves nothing
                 continue
             if fate is not None:

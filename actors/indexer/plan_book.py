@@ -14,7 +14,7 @@ import msgpack  # type: ignore[import-untyped]
 
 from actors.indexer import cache
 from actors.indexer.dwarf.abbreviations import DwarfError
-from actors.indexer.dwarf.file import DwarfFile
+from actors.indexer.dwarf.functions import FunctionFinder
 from actors.indexer.elf import ElfFile
 from actors.indexer.planner import Planner
 from actors.indexer.raw_plan import raw_plan
@@ -37,15 +37,15 @@ def _code_digest() -> str:
 class PlanBook:
     """`problems`: address → why a function has only a raw plan although there is debug info."""
 
-    def __init__(self, folder: Path, elf: ElfFile, debug: ElfFile | None, dwarf: ElfFile | None) -> None:
+    def __init__(self, folder: Path, elf: ElfFile, debug: ElfFile | None, finder: FunctionFinder | None) -> None:
         self._path = folder / PLANS
         self._stamp = cache.stamp_of(elf, debug, extra=f"plans {_code_digest()}")
-        self._dwarf = dwarf
+        self._planner = None if finder is None else Planner(finder)
         self.problems: dict[int, str] = {}
 
     def get(self, wanted: Sequence[tuple[int, str]], end: float) -> tuple[dict[int, Plan], bool]:
         """(link-time address → plan, whether all could be made before `end`, on the monotonic clock). `wanted`: (address, linkage name)."""
-        if self._dwarf is None:
+        if self._planner is None:
             return {}, True
         found = {address: self._plans[address] for address, _ in wanted if address in self._plans}
         missing = [(address, name) for address, name in wanted if address not in found]
@@ -59,16 +59,12 @@ class PlanBook:
         return found, True
 
     def _make(self, address: int, name: str) -> Plan:
+        assert self._planner is not None
         try:
             return self._planner.plan(address, name)
         except DwarfError as error:
             self.problems[address] = str(error)
             return raw_plan()
-
-    @cached_property
-    def _planner(self) -> Planner:
-        assert self._dwarf is not None
-        return Planner(DwarfFile(self._dwarf))
 
     @cached_property
     def _plans(self) -> dict[int, Plan]:

@@ -8,7 +8,6 @@ from typing import Final
 from actors.indexer.abi import Passing, Place, Registers, passing
 from actors.indexer.demangle.suffix import split_suffix
 from actors.indexer.dwarf import constants as dw
-from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.functions import FunctionFinder
 from actors.indexer.dwarf.types import POINTER_TAGS, size_of, strip
 from actors.indexer.raw_plan import END, pack, raw_plan
@@ -29,8 +28,8 @@ _RAX: Final = 6  # layout.PlanOp.GPR
 class Planner:
     """Plans for the functions of one file."""
 
-    def __init__(self, file: DwarfFile) -> None:
-        self._finder = FunctionFinder(file)
+    def __init__(self, finder: FunctionFinder) -> None:
+        self._finder = finder
 
     def plan(self, address: int, raw_name: str) -> Plan:
         """The typed plan; the raw one where debug info has no such function, or does not tell its convention. Raises DwarfError."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from actors.indexer.binary import Binary
+from actors.indexer.dwarf.abbreviations import DwarfError
+from actors.indexer.dwarf.line_files import declared_at
 from actors.indexer.explain import Explainer
 from actors.indexer.matching import Match, Skipped, match_addresses, match_names
 from actors.indexer.pattern import Pattern, parse
@@ -13,9 +17,33 @@ from strobe.errors import StrobeError
 from strobe.model.probe import Place
 from strobe.protocol.indexer import ResolveReply, Warnings
 
+DECLARED_MAX: Final = 64  # functions whose own entries are read for file and line
+DECLARED_S: Final = 0.1
 
-def place(binary: Binary, pattern: Pattern, match: Match) -> Place:
-    source = binary.lines.sources.of(int(match.table.values[match.row])) if binary.lines is not None else None
+
+class Sources:
+    """Where functions are defined: from the line index; while there is none, from the functions' own entries, a few of them."""
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + DECLARED_S
+        self._left = DECLARED_MAX
+
+    def of(self, binary: Binary, match: Match) -> tuple[str, int | None] | None:
+        address = int(match.table.values[match.row])
+        if binary.lines is not None:
+            found = binary.lines.sources.of(address)
+            return None if found is None else (found[0], found[1] or None)
+        if binary.finder is None or self._left <= 0 or time.monotonic() > self._end:
+            return None
+        self._left -= 1
+        try:
+            function = binary.finder.find(address, match.raw.partition("@")[0])
+            return None if function is None else declared_at(function)
+        except DwarfError:  # shown without its file
+            return None
+
+
+def place(binary: Binary, pattern: Pattern, match: Match, source: tuple[str, int | None] | None) -> Place:
     return Place(
         pattern=pattern.text,
         function=match.name.shown,
@@ -25,7 +53,7 @@ def place(binary: Binary, pattern: Pattern, match: Match) -> Place:
         offset=int(match.table.values[match.row]),
         size=int(match.table.sizes[match.row]),
         file=source[0] if source else None,
-        line=(source[1] or None) if source else None,
+        line=source[1] if source else None,
     )
 
 
@@ -45,6 +73,8 @@ class Resolver:
     def resolve(self, texts: Iterable[str]) -> ResolveReply:
         """Errors: INVALID_PATTERN, before anything is looked up."""
         patterns = [parse(text) for text in dict.fromkeys(texts)]
+        self._index_small()
+        sources = Sources()
         places: list[Place] = []
         warnings: list[Warnings] = []
         taken: set[tuple[str, int]] = set()
@@ -61,8 +91,15 @@ class Resolver:
                     matched_beyond += 1
                     continue
                 taken.add((binary.path, address))
-                places.append(place(binary, pattern, match))
+                places.append(place(binary, pattern, match, sources.of(binary, match)))
         return ResolveReply(places=places, patterns=warnings, truncated=matched_beyond > 0)
+
+    def _index_small(self) -> None:
+        """So that the first trace of a new small program already names files and lines."""
+        for path in self._main:
+            binary = self._binary(path)
+            if binary is not None and binary.quickly_indexed:
+                binary.build_lines()
 
     def _explain(self, pattern: Pattern, skipped: Skipped) -> str:
         main = [binary for path in self._main if (binary := self._binary(path)) is not None]

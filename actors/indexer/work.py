@@ -66,10 +66,6 @@ class Work:
         return Answer(facts, [ask.path] if binary.dwarf_file is not None and binary.lines is None else [])
 
     def _resolve(self, ask: Resolve) -> Answer:
-        for path in ask.main_modules:
-            binary = self._open(path, ask.symbols_path)
-            if binary.quickly_indexed:
-                binary.build_lines()  # so that the first trace of a new small program already names files and lines
         resolver = Resolver(lambda path: self._open(path, ask.symbols_path), ask.modules, ask.main_modules, ask.project_root, ask.limit)
         reply: ResolveReply = resolver.resolve(ask.patterns)
         return Answer(reply, resolver.wanting)

@@ -7,6 +7,7 @@ Frames on the socket, both ways: length (u32, little-endian), then a pickle. In:
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import pickle
 import resource
@@ -79,7 +80,8 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (_DATA_BYTES_MAX, _DATA_BYTES_MAX))
-    sys.setrecursionlimit(3000)
+    gc.freeze()  # the imports
+    gc.set_threshold(100_000, 50, 50)  # symbols are many small objects that live long
     serve(socket.socket(fileno=int(arguments[0])))
 
 

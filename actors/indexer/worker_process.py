@@ -6,6 +6,7 @@ import asyncio
 import os
 import pickle
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from actors.indexer.worker import FRAME, FRAME_BYTES_MAX
 from strobe.errors import Code, StrobeError
 
 START_DEADLINE_S: Final = 20.0
+BLAME_S: Final = 10.0  # a file is blamed for lateness only when it had that long
 DEATHS_MAX: Final = 2  # a file in hand at that many deaths is refused from then on
 _QUARANTINE_MAX: Final = 256
 
@@ -62,13 +64,13 @@ class WorkerProcess:
     def __init__(self, quarantine: Quarantine) -> None:
         self._quarantine = quarantine
         self._lock = asyncio.Lock()
-        self._child: asyncio.subprocess.Process | None = None
+        self._child: subprocess.Popen[bytes] | None = None
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
     @property
     def pid(self) -> int | None:
-        return self._child.pid if self._child is not None and self._child.returncode is None else None
+        return self._child.pid if self._child is not None and self._child.poll() is None else None
 
     async def start(self) -> None:
         async with self._lock:
@@ -88,15 +90,14 @@ class WorkerProcess:
             self._lock.release()
 
     async def _exchange(self, message: Any, end: float, deadline_s: float) -> Any:
-        await self._ensure()
         path: list[str] = []
         try:
             async with asyncio.timeout_at(end):
-                await self._send(message)
-                return await self._answer(path)
+                return await self._attempt(message, path)
         except TimeoutError as error:
             await self._kill()
-            self._blame(path)
+            if deadline_s >= BLAME_S:
+                self._blame(path)
             raise _late(message, deadline_s) from error
         except (EOFError, ConnectionError, asyncio.IncompleteReadError) as error:
             await self._kill()
@@ -107,6 +108,20 @@ class WorkerProcess:
         except asyncio.CancelledError:
             await self._kill()  # its answer would pass for the next one's
             raise
+
+    async def _attempt(self, message: Any, path: list[str]) -> Any:
+        """Once more with a new worker when the old one was dead before it looked at anything."""
+        await self._ensure()
+        try:
+            await self._send(message)
+            return await self._answer(path)
+        except (EOFError, ConnectionError, asyncio.IncompleteReadError):
+            if path:
+                raise
+        await self._kill()
+        await self._ensure()
+        await self._send(message)
+        return await self._answer(path)
 
     async def _answer(self, path: list[str]) -> Any:
         while True:
@@ -131,13 +146,13 @@ class WorkerProcess:
             self._quarantine.count(path[-1])
 
     async def _ensure(self) -> None:
-        if self._child is not None and self._child.returncode is None:
+        if self._child is not None and self._child.poll() is None:
             return
         ours, theirs = socket.socketpair()
         with theirs:
             os.set_inheritable(theirs.fileno(), True)
-            command = [sys.executable, "-m", "actors.indexer.worker", str(theirs.fileno()), str(os.getpid())]
-            self._child = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+            command = [sys.executable, "-P", "-m", "actors.indexer.worker", str(theirs.fileno()), str(os.getpid())]
+            self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
         self._reader, self._writer = await asyncio.open_unix_connection(sock=ours, limit=1 << 20)
         try:
             async with asyncio.timeout(START_DEADLINE_S):
@@ -167,9 +182,8 @@ class WorkerProcess:
             self._writer.close()
             self._writer = None
         if child is not None:
-            if child.returncode is None:
-                child.kill()
-            await child.wait()
+            child.kill()
+            await asyncio.to_thread(child.wait)
 
     async def stop(self) -> None:
         await self._kill()

@@ -51,6 +51,7 @@ STMT_LIST: Final = 0x10
 LOW_PC: Final = 0x11
 HIGH_PC: Final = 0x12
 LANGUAGE: Final = 0x13
+COMP_DIR: Final = 0x1B
 CONST_VALUE: Final = 0x1C
 INLINE: Final = 0x20
 PRODUCER: Final = 0x25

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from actors.indexer.dwarf import constants as dw
@@ -90,7 +90,7 @@ class Unit:
     _root: Entry | None = None
     functions: dict[int, list[int]] | None = None
     complete: bool = False
-    scopes: list[tuple[int, int, int]] = field(default_factory=list)
+    line_files: list[str] | None = None
 
     @property
     def table(self) -> dict[int, Abbreviation]:
@@ -136,16 +136,17 @@ class Unit:
             raise DwarfError(f"entry at {start:#x} is malformed") from error
         return Entry(self, start, abbreviation, attributes, at)
 
-    def value(self, form: int, at: int, implicit: int = 0) -> tuple[int | bytes, int]:
-        """(what the form holds, position after it)."""
-        data = self.data
+    def value(self, form: int, at: int, implicit: int = 0, *, data: bytes | None = None, offset_bytes: int = 0) -> tuple[int | bytes, int]:
+        """(what the form holds, position after it). `data` and `offset_bytes`: another section's, whose forms are the same."""
+        end = self.end if data is None else len(data)
+        data = self.data if data is None else data
         if form == dw.F_IMPLICIT_CONST:
             return implicit, at
         if form == dw.F_FLAG_PRESENT:
             return 1, at
-        size = self.offset_bytes if form in dw.SECTION_OFFSETS else dw.FIXED.get(form, -1)
+        size = (offset_bytes or self.offset_bytes) if form in dw.SECTION_OFFSETS else dw.FIXED.get(form, -1)
         if size >= 0:
-            if at + size > self.end:
+            if at + size > end:
                 raise IndexError(at)
             return int.from_bytes(data[at : at + size], "little"), at + size
         if form in dw.ULEBS:
@@ -153,23 +154,17 @@ class Unit:
         if form == 0x0D:
             return signed(data, at)
         if form == dw.F_STRING:
-            end = data.index(0, at, self.end)
-            return data[at:end], end + 1
+            stop = data.index(0, at, end)
+            return data[at:stop], stop + 1
         if form == dw.F_INDIRECT:
             form, at = unsigned(data, at)
-            return self.value(form, at)
-        length, at = self._block_length(form, at)
-        if at + length > self.end:
+            if form == dw.F_INDIRECT:
+                raise ValueError("indirect form of an indirect form")
+            return self.value(form, at, data=data, offset_bytes=offset_bytes)
+        length, at = _block_length(data, form, at)
+        if at + length > end:
             raise IndexError(at)
         return data[at : at + length], at + length
-
-    def _block_length(self, form: int, at: int) -> tuple[int, int]:
-        if form in (0x09, dw.F_EXPRLOC):
-            return unsigned(self.data, at)
-        if form not in dw.BLOCKS:
-            raise ValueError(f"form {form:#x}")
-        size = dw.BLOCKS[form]
-        return int.from_bytes(self.data[at : at + size], "little"), at + size
 
     def after(self, entry: Entry) -> int:
         """Position of the next entry on the same level: past all children."""
@@ -202,3 +197,12 @@ class Unit:
             raise DwarfError(f"entry at {start:#x} runs out of its unit")
         sibling += self.offset
         return at, sibling if at < sibling <= self.end else 0, abbreviation
+
+
+def _block_length(data: bytes, form: int, at: int) -> tuple[int, int]:
+    if form in (0x09, dw.F_EXPRLOC):
+        return unsigned(data, at)
+    if form not in dw.BLOCKS:
+        raise ValueError(f"form {form:#x}")
+    size = dw.BLOCKS[form]
+    return int.from_bytes(data[at : at + size], "little"), at + size
