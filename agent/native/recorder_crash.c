@@ -1,6 +1,7 @@
 /* What the kernel says when the target dies of a signal: registers, siginfo, the top of the stack and the memory map go to a page of the
  * pool, then the signal is let through with its default action, so that status and core are those of a run without the recorder. */
 #include "recorder_lane.h"
+#include "recorder_shadow.h"
 
 #define SA_FLAGS 0x0c000004ull /* SIGINFO ONSTACK RESTORER; the handler runs once, then the action is the default's */
 #define TRAP_SIGNAL 5
@@ -43,7 +44,6 @@ static void save_maps(struct lane_crash *page)
 
 static void save_crash(struct lane_crash *page, int signo, const int32_t *info, const uint64_t *regs, uint64_t ts)
 {
-    page->state = 1;
     page->signo = signo;
     page->code = info[2];
     page->pid = (uint32_t)my_pid();
@@ -71,15 +71,25 @@ static bool happens_again(int signo, int32_t code)
     return code > 0 && signo != TRAP_SIGNAL && signo != 31 && signo != 6 && !(signo == 7 && code == 5 /* BUS_MCEERR_AO */);
 }
 
+/* A free page, looked for from the `from`th on; NULL when all are in use. */
+static struct lane_crash *claim_page(uint32_t from)
+{
+    for (uint32_t i = 0; i < pool->crash_count; i++) {
+        uint64_t offset = (uint64_t)((from + i) % pool->crash_count) * LANE_CRASH_BYTES;
+        struct lane_crash *page = (struct lane_crash *)((uint8_t *)pool + pool->crash_offset + offset);
+        uint32_t expected = 0;
+        if (__atomic_compare_exchange_n(&page->state, &expected, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return page;
+    }
+    return NULL;
+}
+
 void crash_handler(int signo, void *info, void *context)
 {
     const struct kernel_action fallback = {0};
-    uint64_t ts = now();
-    uint32_t index = SHARED_ADD(&pool->crash_next, 1);
-    if (index < pool->crash_count) {
-        struct lane_crash *page = (struct lane_crash *)((uint8_t *)pool + pool->crash_offset + (uint64_t)index * LANE_CRASH_BYTES);
-        save_crash(page, signo, info, (const uint64_t *)((uint8_t *)context + 40), ts);
-    }
+    struct lane_crash *page = claim_page(SHARED_ADD(&pool->crash_next, 1));
+    if (page)
+        save_crash(page, signo, info, (const uint64_t *)((uint8_t *)context + 40), now());
     signal_action(signo, &fallback, NULL);
     if (!happens_again(signo, ((const int32_t *)info)[2]))
         system_call(CALL_TGSIGQUEUEINFO, (uint64_t)my_pid(), (uint64_t)my_tid(), (uint64_t)signo, (uint64_t)info, 0, 0);

@@ -10,6 +10,8 @@
 #define STROBE_RECORDER_LANE_H
 #include "recorder_state.h"
 
+#pragma GCC visibility push(hidden)
+
 #define WORD_RESERVE (1ull << 63) /* the current chunk is one of the reserve */
 #define WORD_NO_CHUNK 0x7fffffffull
 #define WORD_NONE (WORD_NO_CHUNK << 32 | LANE_CHUNK_SLOTS)
@@ -40,7 +42,7 @@ INLINE bool lane_take(struct thread *thread, uint32_t slots, uint64_t *word, str
     if (UNLIKELY((uint32_t)*word + slots > LANE_CHUNK_SLOTS))
         return false;
     place_at(place, *word);
-    add_own32(&chunk_at(WORD_CHUNK(*word))->written, slots);
+    count_own32(&chunk_at(WORD_CHUNK(*word))->written, slots);
     return true;
 }
 
@@ -63,9 +65,16 @@ INLINE void entry_head(struct lane_entry *entry, uint64_t ts, uint64_t span, uin
     out[3] = word;
 }
 
+/* An entry on its way into the lane. */
+struct draft { struct place place; uint32_t slots; uint8_t flags; };
+
+bool sample(struct lane_hook *counts);
+bool draft_slowly(struct thread *thread, const struct strobe_hook *hook, const struct strobe_plan_op *steps, uint32_t fixed, const struct values *values, uint32_t kind, struct draft *draft);
+
 INLINE void lane_publish(const struct place *place, uint32_t slots)
 {
     in_order();
     *(volatile uint8_t *)place->map = (uint8_t)slots;
 }
+#pragma GCC visibility pop
 #endif

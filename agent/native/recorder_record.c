@@ -1,8 +1,9 @@
 /* What happens at each traced call and return. The thunks' entry points (recorder_thunk.S) call strobe_on_enter and strobe_on_exit. */
 #include "recorder_lane.h"
+#include "recorder_shadow.h"
 
 /* True when this call of a sampled function is to be recorded. All calls are counted. */
-static NOINLINE bool sample(struct lane_hook *counts)
+NOINLINE bool sample(struct lane_hook *counts)
 {
     uint32_t period = counts->sample_period;
     return SHARED_ADD(&counts->calls, 1) % (period ? period : 1) == 0;
@@ -25,20 +26,18 @@ INLINE void settle(struct thread *thread, uint64_t *slot, struct push *push)
     }
 }
 
-/* An enter entry's payload: by moves straight into the lane, or step by step into scratch memory first, as strings decide its size. */
-struct draft { struct place place; uint8_t *scratch; uint32_t slots, bytes; uint8_t flags; };
-
-static NOINLINE bool draft_slowly(struct thread *thread, const struct strobe_hook *hook, const struct strobe_plan_op *steps, uint32_t fixed, const struct values *values, uint32_t kind, struct draft *draft)
+/* Step by step into scratch memory, as strings decide the entry's size, then into the lane. False, and counted, when there is no room. */
+NOINLINE bool draft_slowly(struct thread *thread, const struct strobe_hook *hook, const struct strobe_plan_op *steps, uint32_t fixed, const struct values *values, uint32_t kind, struct draft *draft)
 {
     uint32_t room = LANE_PAYLOAD_BYTES_MAX, used = add_own32(&thread->scratch_used, room);
     bool fits = false;
     if (used + room <= SCRATCH_BYTES) {
-        draft->scratch = thread->scratch + used;
-        draft->bytes = capture(thread, steps, values, draft->scratch, room, fixed, &draft->flags);
-        draft->slots = 1 + (draft->bytes + LANE_SLOT_BYTES - 1) / LANE_SLOT_BYTES;
+        uint8_t *scratch = thread->scratch + used;
+        uint32_t bytes = capture(thread, steps, values, scratch, room, fixed, &draft->flags);
+        draft->slots = 1 + (bytes + LANE_SLOT_BYTES - 1) / LANE_SLOT_BYTES;
         fits = lane_reserve(thread, draft->slots, kind, &draft->place);
         if (fits)
-            copy_bytes((uint8_t *)draft->place.entry + LANE_SLOT_BYTES, draft->scratch, draft->bytes);
+            copy_bytes((uint8_t *)draft->place.entry + LANE_SLOT_BYTES, scratch, bytes);
     }
     add_own32(&thread->scratch_used, (uint32_t)-(int32_t)room);
     if (!fits)
@@ -105,7 +104,7 @@ static NOINLINE uint64_t enter_any(struct saved *saved)
         uint64_t span = add_own64(&thread->spans, 1) + 1;
         enum shadow_tag tag = push.tail ? TAG_TAIL : TAG_LIVE;
         struct shadow *entry = NULL;
-        if (flags & LANE_HOOK_FLAG_WANT_EXIT) {
+        if ((flags & LANE_HOOK_FLAG_WANT_EXIT) && !((uint64_t)slot & 7)) { /* tags need the low bits */
             entry = shadow_push(thread, slot, span, (uint64_t)hook | (uint64_t)draft.flags << SHADOW_EXTRA_SHIFT, tag);
             if (!entry)
                 SHARED_ADD(&hook->shared->unmatched, 1);
@@ -125,7 +124,7 @@ static NOINLINE uint64_t enter_any(struct saved *saved)
 INLINE bool is_plain(const struct thread *thread, const uint64_t *slot, uint64_t *parent)
 {
     uint32_t depth = thread->depth;
-    if (thread->busy || thread->slow || !is_native(thread, (uint64_t)slot) || *slot == EXIT_STUB || depth + 8 >= thread->capacity)
+    if (thread->busy || thread->slow || !is_native(thread, (uint64_t)slot) || (uint64_t)slot & 7 || *slot == EXIT_STUB || depth + 8 >= thread->capacity)
         return false;
     *parent = 0;
     if (!depth)
@@ -244,52 +243,4 @@ __attribute__((used)) void strobe_on_exit(struct saved_exit *saved)
     in_order();
     shadow_drop(thread, at);
     frame_ends(thread, 0);
-}
-
-EXPORT uint64_t strobe_record_enter(uint64_t hook_address, const uint64_t regs[15], const uint64_t *stack)
-{
-    struct strobe_hook *hook = (struct strobe_hook *)hook_address;
-    uint32_t flags = SHARED_LOAD(&hook->shared->flags);
-    struct draft draft = {.flags = 0};
-    if (!(flags & LANE_HOOK_FLAG_ENABLED) || !SHARED_LOAD(&pool->recording))
-        return 0;
-    if (flags & LANE_HOOK_FLAG_SAMPLED) {
-        if (!sample(hook->shared))
-            return 0;
-        draft.flags = LANE_ENTRY_FLAG_SAMPLED;
-    }
-    uint64_t ts = now(), span = 0;
-    struct thread *thread = thread_self();
-    if (!thread) {
-        lane_drop(hook->shared, LANE_KIND_ENTER);
-        return 0;
-    }
-    uint64_t outer = frame_begins(thread, (uint64_t)__builtin_frame_address(0));
-    struct push push;
-    shadow_settle(thread, (uint64_t)stack, &push);
-    struct values values = {regs, regs + 7, stack};
-    if (draft_slowly(thread, hook, hook->enter, hook->fixed, &values, LANE_KIND_ENTER, &draft)) {
-        span = add_own64(&thread->spans, 1) + 1;
-        struct shadow *entry = flags & LANE_HOOK_FLAG_WANT_EXIT ? shadow_push(thread, (uint64_t *)stack, span, (uint64_t)hook, TAG_MANAGED) : NULL;
-        entry_head(draft.place.entry, ts, span, hook->id, LANE_KIND_ENTER, draft.flags | (entry ? 0 : LANE_ENTRY_FLAG_NO_EXIT), draft.slots, push.parent);
-        lane_publish(&draft.place, draft.slots);
-        if (entry)
-            shadow_done(thread, entry, TAG_MANAGED);
-        else
-            span = 0;
-    }
-    frame_ends(thread, outer);
-    return span;
-}
-
-EXPORT void strobe_record_exit(uint64_t hook, uint64_t span, const uint64_t regs[15])
-{
-    uint64_t ts = now();
-    struct thread *thread = span ? thread_self() : NULL;
-    if (!thread)
-        return;
-    uint64_t outer = frame_begins(thread, (uint64_t)__builtin_frame_address(0));
-    shadow_forget_span(thread, span);
-    record_return(thread, hook, span, regs, regs + 7, ts);
-    frame_ends(thread, outer);
 }

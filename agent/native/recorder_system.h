@@ -69,6 +69,8 @@ INLINE uint32_t add_own32(uint32_t *word, uint32_t amount)
     return amount;
 }
 
+INLINE void count_own32(uint32_t *word, uint32_t amount) { __asm__ volatile("addl %1, %0" : "+m"(*word) : "ri"(amount) : "memory", "cc"); }
+
 INLINE bool swap_own32(uint32_t *word, uint32_t expected, uint32_t desired)
 {
     bool same;

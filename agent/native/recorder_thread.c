@@ -1,32 +1,36 @@
 /* Finding and starting the state of a thread. */
 #include "recorder_lane.h"
 #include "recorder_maps.h"
+#include "recorder_shadow.h"
 
 struct thread threads[1u << THREAD_BITS];
 uint32_t *tokens;
 struct thread *thread_list; /* all entries of `threads` that were ever used */
 
 /* The bounds of the thread's own stack. The main thread's grows down to the next mapping or its limit; in any other, glibc keeps
- * struct pthread (the thread pointer) at the upper end of the stack, however the memory was got. */
+ * struct pthread (the thread pointer) at the upper end of the stack, however the memory was got. The main thread of a child that another
+ * thread forked runs on that thread's stack. */
 static void find_native_stack(struct thread *thread)
 {
     struct maps maps;
     struct mapping mapping;
-    uint64_t before = 0, limit[2] = {~0ull, ~0ull};
-    bool main_thread = thread->tid == thread->pid;
+    uint64_t before = 0, limit[2] = {~0ull, ~0ull}, here = (uint64_t)__builtin_frame_address(0);
     thread->native_low = thread->native_high = 0;
     if (!maps_open(&maps))
         return;
     while (maps_next(&maps, &mapping)) {
-        if (main_thread && mapping.is_stack) {
+        bool below_key = thread->key > mapping.start && thread->key <= mapping.end;
+        if (below_key && (thread->tid != thread->pid || (here >= mapping.start && here < thread->key))) {
+            thread->native_low = mapping.start;
+            thread->native_high = thread->key;
+            break;
+        }
+        if (mapping.is_stack && thread->tid == thread->pid) {
             system_call(CALL_GETRLIMIT, 3 /* RLIMIT_STACK */, (uint64_t)limit, 0, 0, 0, 0);
             uint64_t low = limit[0] < mapping.end ? mapping.end - limit[0] : 0;
             low = low < mapping.start ? low : mapping.start;
             thread->native_low = low > before ? low : before;
             thread->native_high = mapping.end;
-        } else if (!main_thread && thread->key > mapping.start && thread->key <= mapping.end) {
-            thread->native_low = mapping.start;
-            thread->native_high = thread->key;
         }
         before = mapping.end;
     }

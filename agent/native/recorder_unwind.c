@@ -4,6 +4,7 @@
  * `restored` splits the shadow stack: entries below it have their real addresses in their slots, those above the exit stub's. The split
  * moves down REHIJACK entries at a time as calls return, so an exception costs no more on a deep stack than on a flat one. */
 #include "recorder_lane.h"
+#include "recorder_shadow.h"
 
 #define REHIJACK 64u
 #define CONTEXT_CFA 144u /* of struct _Unwind_Context in libgcc: 18 register places, then the CFA */
@@ -101,10 +102,10 @@ static void new_context(struct thread *thread, uint64_t context)
         return;
     if (is_native(thread, words[2]))
         thread->carved = 1;
-    uint32_t at = 0;
-    while (at < STACKS && stacks[at].low != words[2])
+    uint32_t at = 0, used = stacks_next < STACKS ? stacks_next : STACKS;
+    while (at < used && stacks[at].low != words[2])
         at++;
-    if (at == STACKS)
+    if (at == used)
         at = SHARED_ADD(&stacks_next, 1) % STACKS;
     stacks[at].high = 0;
     in_order();
@@ -116,7 +117,7 @@ static void new_context(struct thread *thread, uint64_t context)
 /* Where the stack that `slot` is on ends at most. */
 uint64_t stack_end(uint64_t slot)
 {
-    for (uint32_t i = 0; i < STACKS; i++)
+    for (uint32_t i = 0, used = stacks_next < STACKS ? stacks_next : STACKS; i < used; i++)
         if (slot >= stacks[i].low && slot < stacks[i].high)
             return stacks[i].high;
     return slot + FOREIGN_SPAN;

@@ -170,10 +170,11 @@ def test_exceptions_in_a_coroutine() -> None:
     check_calls(entries)
 
 
-def test_forked_children_have_lanes_of_their_own() -> None:
+@pytest.mark.parametrize("scenario", ["forks", "forks_in_thread"])
+def test_forked_children_have_lanes_of_their_own(scenario: str) -> None:
     """The child returns from the call that forked it: that exit is the parent's record alone."""
     times = 25
-    run = run_selftest("calls.c", "forks", times)
+    run = run_selftest("calls.c", scenario, times)
     assert (run.code, run.stdout) == (0, "done\n"), run.stderr
     recording = run.recording
     assert recording.count(ENTER, 3) == recording.count(EXIT, 3) == times

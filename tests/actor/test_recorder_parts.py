@@ -17,7 +17,7 @@ from strobe.lanes.generate import stale
 from tests.harness.recorder import NATIVE, recorder_library, temporary_pool
 from tests.harness.targets import program, require
 
-C_PARTS = ("pool", "maps", "thread", "lane", "hook", "capture", "shadow", "unwind", "marks", "crash", "signals")
+C_PARTS = ("pool", "maps", "thread", "lane", "hook", "capture", "managed", "shadow", "reap", "unwind", "marks", "crash", "signals")
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <ucontext.h>
 
 #define CALLS 4000
 #define ROUNDS 1500
@@ -100,6 +101,21 @@ static double stamps(void)
     return best;
 }
 
+static ucontext_t home, other;
+static double there, here;
+static void routine(void) { there = cost(two_ints, 0); }
+
+static void on_a_coroutine(void)
+{
+    getcontext(&other);
+    other.uc_stack.ss_sp = malloc(65536);
+    other.uc_stack.ss_size = 65536;
+    other.uc_link = &home;
+    makecontext(&other, routine, 0);
+    swapcontext(&home, &other);
+    here = cost(two_ints, 0);
+}
+
 int main(int count, char **arguments)
 {
     static const struct plan_op six[] = {{GPR, 0, 8, 0, 0}, {GPR, 1, 8, 8, 0}, {GPR, 2, 8, 16, 0}, {GPR, 3, 8, 24, 0}, {GPR, 4, 8, 32, 0}, {GPR, 5, 8, 40, 0}, {END, 0, 0, 0, 0}, {END, 0, 0, 0, 0}};
@@ -127,6 +143,8 @@ int main(int count, char **arguments)
         printf(", \"%s\": %.2f", cases[i].name, cost(cases[i].function, cases[i].argument) - plain);
         fflush(stdout);
     }
+    on_a_coroutine();
+    printf(", \"onCoroutine\": %.2f, \"afterwards\": %.2f", there - plain, here - plain);
     char *heap = strdup("a string of 28 characters...");
     printf(", \"heapString\": %.2f, \"dropped\": %llu}\n", cost(text, (long)heap) - plain, (unsigned long long)shared->dropped_by_kind[LANE_KIND_ENTER]);
     over = 1;

@@ -320,6 +320,20 @@ static void forks(void)
     puts("done");
 }
 
+static void *forks_there(void *unused)
+{
+    forks();
+    return unused;
+}
+
+/* By a thread that is not the main one: the child's main thread runs on its stack. */
+static void forks_in_thread(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, forks_there, NULL);
+    pthread_join(thread, NULL);
+}
+
 static void vforks(void)
 {
     trace(leaf, 1, TWO_INTS);
@@ -463,7 +477,7 @@ int main(int count, char **arguments)
         {"nesting", nesting}, {"recursion", recursion}, {"registers", registers}, {"tails", tails}, {"threads", threads}, {"successors", successors},
         {"handlers", handlers}, {"handlers_elsewhere", handlers_elsewhere}, {"handlers_that_leave", handlers_that_leave}, {"jumps", jumps},
         {"coroutines", coroutines}, {"coroutines_in_frame", coroutines_in_frame}, {"coroutines_that_move", coroutines_that_move}, {"forks", forks},
-        {"vforks", vforks}, {"strings", strings}, {"doubles", doubles}, {"managed", managed}, {"output", output}, {"flood", flood}, {"sampled", sampled}, {"park", park},
+        {"vforks", vforks}, {"forks_in_thread", forks_in_thread}, {"strings", strings}, {"doubles", doubles}, {"managed", managed}, {"output", output}, {"flood", flood}, {"sampled", sampled}, {"park", park},
     };
     if (count < 4)
         fail("RECORDER POOL SCENARIO [ARGUMENT]");
