@@ -107,8 +107,9 @@ def _spelling(pattern: Pattern, names: Sequence[str]) -> list[str]:
 def nearest_paths(files: list[str], text: str) -> list[str]:
     """Files whose name shares most with `text`."""
     wanted = {text.lower()[at : at + 3] for at in range(max(1, len(text) - 2))}
-    scored = sorted((-sum(gram in Path(file).name.lower() for gram in wanted), file) for file in files)
-    return [file for score, file in scored[:_SHOWN] if score < 0] or sorted(files)[:_SHOWN]
+    scored = sorted((-sum(gram in Path(file).name.lower() for gram in wanted), file.startswith("/usr/"), file) for file in files)
+    best = [file for score, _, file in scored if score < 0] or [file for _, _, file in scored]
+    return best[:_SHOWN]
 
 
 def _told(name: str, fate: Fate, module: str) -> str:
