@@ -74,6 +74,13 @@ def cache_folder() -> Path:
     return private_folder(home() / "cache")
 
 
+def scratch_folder(name: str = "") -> Path:
+    """TMPDIR of one process, swept after it; without a name, the folder that holds them all. Short: sockets are bound in it."""
+    digest = hashlib.sha256(str(home()).encode()).hexdigest()[:8]
+    folder = private_folder(Path(os.environ.get("TMPDIR") or "/tmp") / f"strobe-{os.getuid()}-{digest}.tmp")
+    return private_folder(folder / hashlib.sha256(name.encode()).hexdigest()[:8]) if name else folder
+
+
 def target_folder(session_id: str) -> Path:
     return private_folder(private_folder(home() / "targets") / safe_name(session_id, what="session id"))
 

@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from strobe.config import load_settings
 from strobe.demo.machine import tracing_missing
 from strobe.errors import StrobeError
 from strobe.render.values import byte_count
+from strobe.supervisor.scratch import sweep
 
 FREE_BYTES_MIN: Final = 1 << 30
 SHM_BYTES_MIN: Final = 64 << 20  # two sessions' pools
@@ -95,10 +97,15 @@ def check_shared_memory() -> Finding:
 
 
 def check_frida() -> Finding:
+    folder = tempfile.mkdtemp(prefix="strobe-doctor-")
     try:
-        trial = subprocess.run([sys.executable, "-c", _FRIDA_TRIAL], capture_output=True, text=True, timeout=FRIDA_S, check=False)
+        trial = subprocess.run(
+            [sys.executable, "-c", _FRIDA_TRIAL], capture_output=True, text=True, timeout=FRIDA_S, check=False, env={**os.environ, "TMPDIR": folder}
+        )
     except subprocess.TimeoutExpired:
         return Finding("frida", "failed", f"attaching to a child took more than {FRIDA_S:g} s", "See whether a security module stops its helper.")
+    finally:
+        sweep(Path(folder))
     if trial.returncode != 0:
         last = (trial.stderr.strip().splitlines() or [f"exit status {trial.returncode}"])[-1]
         return Finding("frida", "failed", last[:300], "Without it programs run and are captured, but not traced. See the ptrace check.")

@@ -10,8 +10,10 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, Final, Protocol
 
+from strobe import paths
 from strobe.runtime.log import Logger
 from strobe.supervisor.process import Process, State, start_ticks
+from strobe.supervisor.scratch import sweep
 from strobe.supervisor.table import Table
 
 READY_S: Final = 30.0
@@ -86,6 +88,8 @@ class Nursery:
         if not was_leaving:
             process.last_error = " · ".join(part for part in (how, process.tail()[-300:]) if part)
         process.gone.set()
+        if process.role.scratch:
+            await asyncio.to_thread(sweep, paths.scratch_folder(process.identity))
         await self._owner.process_died(process, how, by_itself=status not in (None, 0, -signal.SIGKILL, -signal.SIGTERM))
         process.pid = None
         reap_strays({p.pid for p in self._table if p.child is not None})
@@ -101,7 +105,7 @@ class Nursery:
             process.state = State.FAILED
             self.log.error("gave up", actor=process.name, deaths=process.restarts.total, last_error=process.last_error)
             await self._owner.process_gave_up(process)
-        elif process.role.on_demand:
+        elif process.role.on_demand and process.session_id is not None:
             process.state = State.STOPPED
             await self._owner.process_sleeps(process)
         else:

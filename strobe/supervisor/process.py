@@ -87,6 +87,7 @@ class Process:
         return os.environ | {
             "STROBE_HOME": str(paths.home()), "STROBE_BUS": bus, "STROBE_IDENTITY": self.identity, "STROBE_GENERATION": str(self.generation),
             "STROBE_SUPERVISOR": str(os.getpid()), "PYTHONPATH": os.pathsep.join(search),
+            **({"TMPDIR": str(paths.scratch_folder(self.identity))} if self.role.scratch else {}),
         }  # fmt: skip
 
     def signal(self, number: signal.Signals) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from strobe.errors import Code, StrobeError
 from strobe.runtime.log import Logger
 from strobe.supervisor.nursery import Nursery
-from strobe.supervisor.process import Process
+from strobe.supervisor.process import Process, State
 from strobe.supervisor.table import Table
 from strobe.supervisor.topology import Role
 
@@ -50,20 +50,13 @@ class Sessions:
             self._table.add(process)
             self._nursery.start(process)
 
-    def drop_warm(self, process: Process) -> None:
-        """A spare died or failed: it is forgotten with its partner; `warm_up` makes others."""
-        self._warm = [spare for spare in self._warm if spare is not process]
-        self._table.remove(process)
-
     async def open(self, session_id: str) -> list[Process]:
         """The pair of `session_id`, ready and adopted. Raises StrobeError."""
         if not self._roles:
             raise StrobeError(Code.ACTOR_UNAVAILABLE, "This node runs no sessions (STROBE_ROLES).", "Start it with session and spawner.", value=session_id)
         if session_id in self.live():
             raise StrobeError(Code.SESSION_EXISTS, f"Session {session_id} already has its processes.", "Stop it first.", value=session_id)
-        async with self._taking:
-            self.warm_up()
-            pair, self._warm = self._warm, []
+        pair = await self._pair()
         try:
             await asyncio.gather(*(self._take(process, session_id) for process in pair))
         except (StrobeError, TimeoutError) as error:
@@ -76,11 +69,22 @@ class Sessions:
             asyncio.get_running_loop().call_later(WARM_UP_AFTER_S, self.warm_up)
         return pair
 
+    async def _pair(self) -> list[Process]:
+        """The spare pair, or a new one where there is none or its session process has failed for good."""
+        async with self._taking:
+            if any(process.state is State.FAILED and not process.role.on_demand for process in self._warm):
+                failed, self._warm = self._warm, []
+                await asyncio.gather(*(self._remove(process, "its session process failed") for process in failed))
+            self.warm_up()
+            pair, self._warm = self._warm, []
+            return pair
+
     async def _take(self, process: Process, session_id: str) -> None:
         name = f"{process.role.name}:{session_id}"
         optional = process.role.on_demand
         try:
-            async with asyncio.timeout(SPAWNER_GRACE_S if optional else PAIR_READY_S):
+            grace_s = 0.0 if process.state is State.FAILED else SPAWNER_GRACE_S
+            async with asyncio.timeout(grace_s if optional else PAIR_READY_S):
                 await process.ready.wait()
         except TimeoutError:
             if not optional:

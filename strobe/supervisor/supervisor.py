@@ -26,6 +26,7 @@ from strobe.supervisor.old_logs import prune_logs
 from strobe.supervisor.process import Process, State
 from strobe.supervisor.reception import Reception
 from strobe.supervisor.recovery import HELLO_S, recovered
+from strobe.supervisor.scratch import sweep
 from strobe.supervisor.service import notify_service
 from strobe.supervisor.sessions import Sessions
 from strobe.supervisor.switchboard import SELF, Switchboard, notice_envelope
@@ -81,6 +82,7 @@ class Supervisor:
         return 0
 
     def _start_all(self) -> None:
+        sweep(paths.scratch_folder())  # of a node that was killed; survivors have none
         for process in recovered(Table.saved(self._table_path), self._roles):
             self._table.add(process)
             if process.pid is not None:
@@ -192,6 +194,7 @@ class Supervisor:
         for order in sorted({role.stop_order for role in self._roles}):
             group = [process for process in self._table if process.role.stop_order == order]
             await asyncio.gather(*(self._nursery.stop(process, reason) for process in group))
+        sweep(paths.scratch_folder())
         self._table_path.unlink(missing_ok=True)
         self.log.info("ended", reason=reason)
 
@@ -208,14 +211,13 @@ class Supervisor:
         if by_itself:
             self._switchboard.blame(process)
         await self._switchboard.died(process, how)
-        if self._sessions.is_warm(process):
-            process.leaving = True
-            self._sessions.drop_warm(process)
-        elif not process.leaving:
+        if not process.leaving and not self._sessions.is_warm(process):
             await self._publish(ActorGone(name=process.name, session_id=process.session_id, how=how))
 
     async def process_gave_up(self, process: Process) -> None:
         await self._switchboard.gave_up(process)
+        if self._sessions.is_warm(process):
+            return  # the next session gets new ones
         await self._publish(ActorGone(name=process.name, session_id=process.session_id, how=process.last_error or "", gave_up=True))
         if process.role.name == "session" and process.session_id is not None:  # lost: the store has marked it, its spawner goes too
             self._nursery.spawn_task(self._sessions.close(process.session_id, "its session is lost"))

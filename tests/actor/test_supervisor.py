@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from strobe import paths
 from strobe.client import Client
 from strobe.errors import Code, StrobeError
 from strobe.protocol.supervisor import CloseSession, OpenSession, OpenSessionReply, RestartActor, SessionEnded
@@ -243,5 +244,25 @@ def test_node_whose_home_was_removed_ends(tmp_path: Path) -> None:
         async with echo_node(tmp_path / "home") as client:
             shutil.rmtree(tmp_path / "home")
             await until(lambda: gone(client.node_pid), within_s=20)
+
+    run(check())
+
+
+def test_temporary_files_of_a_killed_spawner_go_with_it(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with node(tmp_path, roles=PAIR) as client:
+            await until(lambda: has(client, "spawner:warm-1"), within_s=20)
+            await all_ready(client)
+            everything, mine = paths.scratch_folder(), paths.scratch_folder("spawner:warm-1~1")
+            (mine / "left").write_text("by a killed process")
+            os.kill((await actor(client, "spawner:warm-1")).pid or 0, signal.SIGKILL)
+            await until(lambda: is_generation(client, 2), within_s=20)
+            assert not (mine / "left").exists()
+            await client.ask("supervisor", OpenSession(session_id="one"), deadline_s=30)
+            assert [(await actor(client, name)).state for name in ("session:one", "spawner:one")] == ["ready", "ready"]
+        assert not everything.exists()
+
+    async def is_generation(client: Client, number: int) -> bool:
+        return (await actor(client, "spawner:warm-1")).generation == number
 
     run(check())

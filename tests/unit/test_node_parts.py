@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from strobe.supervisor.lock import NodeLock
 from strobe.supervisor.old_logs import FILES_MAX, prune_logs
 from strobe.supervisor.process import Process, State, start_ticks
 from strobe.supervisor.recovery import recovered
+from strobe.supervisor.scratch import sweep
 from strobe.supervisor.table import CLIENTS_MAX, Table
 from strobe.supervisor.topology import ROLES, Role, topology
 
@@ -217,3 +219,20 @@ def test_full_disk_loses_lines_and_counts_them() -> None:
 
 def test_log_names_are_file_names() -> None:
     assert log_name("session:hello-1") == "session-hello-1"
+
+
+def test_sweep_ends_programs_left_in_a_folder_and_removes_it(tmp_path: Path) -> None:
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    program = folder / "helper"
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
+    left = subprocess.Popen([str(program), "60"], start_new_session=True)
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        assert sweep(folder) >= 1
+        assert left.wait(5) == -9
+        assert not folder.exists() and other.poll() is None
+        assert sweep(folder) == 0, "sweeping twice does no harm"
+    finally:
+        other.kill()
+        other.wait()
