@@ -19,6 +19,7 @@ import frida.aio
 
 VARIABLE: Final = "XDG_RUNTIME_DIR"
 LOOK_S: Final = 3.0
+FOLDER_CHARACTERS_MAX: Final = 70  # sun_path holds 107, and the socket is two folders down
 
 
 class QuietDevice:
@@ -31,7 +32,8 @@ class QuietDevice:
 
     @classmethod
     async def open(cls) -> QuietDevice:
-        folder = Path(tempfile.mkdtemp(prefix="strobe-frida-"))
+        temporary = tempfile.gettempdir()
+        folder = Path(tempfile.mkdtemp(prefix="strobe-frida-", dir=temporary if len(temporary) <= FOLDER_CHARACTERS_MAX else "/tmp"))
         before = os.environ.get(VARIABLE)
         try:
             with _listener(folder) as listener:

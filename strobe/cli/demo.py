@@ -10,9 +10,10 @@ import contextlib
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import TextContent
@@ -23,6 +24,9 @@ from strobe.demo.machine import Missing, build_ledger, tracing_missing
 from strobe.demo.story import CallFailed, Demo, NotFound
 from strobe.errors import StrobeError
 from strobe.protocol.supervisor import Shutdown
+from strobe.supervisor.start import node_pid
+
+NODE_END_S: Final = 30.0
 
 
 def run_demo(arguments: list[str]) -> int:
@@ -101,8 +105,12 @@ def _caller(client: Client) -> Any:
 
 
 async def _end_node() -> None:
+    """Ends the demo's node and waits for its last process: the folder goes when this returns."""
     try:
         async with NodeClient() as node:
             await node.ask("supervisor", Shutdown(reason="end of the demo"))
     except StrobeError as error:
         screen.line(f"(the demo's node: {error.what})")
+    deadline = time.monotonic() + NODE_END_S
+    while node_pid() is not None and time.monotonic() < deadline:
+        await asyncio.sleep(0.05)
