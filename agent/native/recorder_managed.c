@@ -21,7 +21,7 @@ EXPORT uint64_t strobe_record_enter(uint64_t hook_address, const uint64_t regs[1
         lane_drop(hook->shared, LANE_KIND_ENTER);
         return 0;
     }
-    uint64_t outer = frame_begins(thread, (uint64_t)__builtin_frame_address(0));
+    bool first = frame_begins(thread, (uint64_t)stack);
     struct push push;
     shadow_settle(thread, (uint64_t)stack, &push);
     struct values values = {regs, regs + 7, stack};
@@ -35,7 +35,7 @@ EXPORT uint64_t strobe_record_enter(uint64_t hook_address, const uint64_t regs[1
         else
             span = 0;
     }
-    frame_ends(thread, outer);
+    frame_ends(thread, (uint64_t)stack, first);
     return span;
 }
 
@@ -45,9 +45,10 @@ EXPORT void strobe_record_exit(uint64_t hook, uint64_t span, const uint64_t regs
     struct thread *thread = span ? thread_self() : NULL;
     if (!thread)
         return;
-    uint64_t outer = frame_begins(thread, (uint64_t)__builtin_frame_address(0));
+    uint64_t here = (uint64_t)__builtin_frame_address(0);
+    bool first = frame_begins(thread, here);
     shadow_forget_span(thread, span);
     struct shadow ended = {.hook = hook, .span = span};
     record_exit(thread, &ended, regs, regs + 7, ts);
-    frame_ends(thread, outer);
+    frame_ends(thread, here, first);
 }

@@ -135,15 +135,14 @@ void shadow_reap_native(struct thread *thread, uint64_t slot, bool holds_stub)
 }
 
 /* Drops every ghost and every dead entry, and those on other stacks whose frames are gone (a coroutine thrown away), keeping the order.
- * Not while a frame of the recorder that was interrupted is about to finish an entry. */
-bool shadow_make_room(struct thread *thread)
+ * Entries move, so only while the calling frame, that of `slot`, is the one frame of the recorder in this thread. */
+bool shadow_make_room(struct thread *thread, uint64_t slot)
 {
+    if (thread->busy != slot || thread->nested)
+        return false;
     uint64_t mask = signals_off();
     uint32_t from = thread->slow & SLOW_MIXED ? thread->mixed_low : thread->depth, to = from, below = 0;
-    bool busy = false;
-    for (uint32_t at = from; at < thread->depth; at++)
-        busy |= !thread->shadow[at].slot || TAG(thread->shadow[at].slot) == TAG_BUSY;
-    for (uint32_t at = from; !busy && at < thread->depth; at++) {
+    for (uint32_t at = from; at < thread->depth; at++) {
         struct shadow *entry = &thread->shadow[at];
         bool gone = !is_call(entry->slot) || (!is_native(thread, UNTAG(entry->slot)) && !shadow_alive(thread, at));
         if (gone && is_call(entry->slot))
@@ -152,15 +151,13 @@ bool shadow_make_room(struct thread *thread)
         if (!gone)
             thread->shadow[to++] = *entry;
     }
-    if (!busy) {
-        for (uint32_t at = to; at < thread->depth; at++)
-            thread->shadow[at].slot = 0;
-        thread->depth = to;
-        thread->restored -= below;
-        thread->dead = 0;
-        if (thread->depth <= thread->mixed_low)
-            clear_bits_own(&thread->slow, SLOW_MIXED);
-    }
+    for (uint32_t at = to; at < thread->depth; at++)
+        thread->shadow[at].slot = 0;
+    thread->depth = to;
+    thread->restored -= below;
+    thread->dead = 0;
+    if (thread->depth <= thread->mixed_low)
+        clear_bits_own(&thread->slow, SLOW_MIXED);
     signals_back(mask);
     return thread->depth + 8 < thread->capacity;
 }

@@ -26,20 +26,35 @@ INLINE void settle(struct thread *thread, uint64_t *slot, struct push *push)
     }
 }
 
+/* A block of scratch memory that no interrupted frame uses; -1 when all are taken. */
+static int32_t scratch_take(struct thread *thread)
+{
+    for (;;) {
+        uint32_t used = thread->scratch_used;
+        int32_t block = 0;
+        while (block < 4 && (used >> block & 1))
+            block++;
+        if (block == 4)
+            return -1;
+        if (swap_own32(&thread->scratch_used, used, used | 1u << block))
+            return block;
+    }
+}
+
 /* Step by step into scratch memory, as strings decide the entry's size, then into the lane. False, and counted, when there is no room. */
 NOINLINE bool draft_slowly(struct thread *thread, const struct strobe_hook *hook, const struct strobe_plan_op *steps, uint32_t fixed, const struct values *values, uint32_t kind, struct draft *draft)
 {
-    uint32_t room = LANE_PAYLOAD_BYTES_MAX, used = add_own32(&thread->scratch_used, room);
+    int32_t block = scratch_take(thread);
     bool fits = false;
-    if (used + room <= SCRATCH_BYTES) {
-        uint8_t *scratch = thread->scratch + used;
-        uint32_t bytes = capture(thread, steps, values, scratch, room, fixed, &draft->flags);
+    if (block >= 0) {
+        uint8_t *scratch = thread->scratch + (uint32_t)block * SCRATCH_BLOCK;
+        uint32_t bytes = capture(thread, steps, values, scratch, LANE_PAYLOAD_BYTES_MAX, fixed, &draft->flags);
         draft->slots = 1 + (bytes + LANE_SLOT_BYTES - 1) / LANE_SLOT_BYTES;
         fits = lane_reserve(thread, draft->slots, kind, &draft->place);
         if (fits)
             copy_bytes((uint8_t *)draft->place.entry + LANE_SLOT_BYTES, scratch, bytes);
+        clear_bits_own(&thread->scratch_used, 1u << block);
     }
-    add_own32(&thread->scratch_used, (uint32_t)-(int32_t)room);
     if (!fits)
         lane_drop(hook->shared, kind);
     return fits;
@@ -92,7 +107,8 @@ static NOINLINE uint64_t enter_any(struct saved *saved)
         lane_drop(hook->shared, LANE_KIND_ENTER);
         return 0;
     }
-    uint64_t *slot = &saved->slot, outer = frame_begins(thread, (uint64_t)slot);
+    uint64_t *slot = &saved->slot;
+    bool first = frame_begins(thread, (uint64_t)slot);
     struct push push;
     settle(thread, slot, &push);
     struct values values = {&saved->rdi, &saved->rdi - 8, slot};
@@ -116,7 +132,7 @@ static NOINLINE uint64_t enter_any(struct saved *saved)
             shadow_done(thread, entry, tag);
         hijack = entry && tag == TAG_LIVE;
     }
-    frame_ends(thread, outer);
+    frame_ends(thread, (uint64_t)slot, first);
     return hijack;
 }
 
@@ -124,7 +140,7 @@ static NOINLINE uint64_t enter_any(struct saved *saved)
 INLINE bool is_plain(const struct thread *thread, const uint64_t *slot, uint64_t *parent)
 {
     uint32_t depth = thread->depth;
-    if (thread->busy || thread->slow || !is_native(thread, (uint64_t)slot) || (uint64_t)slot & 7 || *slot == EXIT_STUB || depth + 8 >= thread->capacity)
+    if (thread->slow || !is_native(thread, (uint64_t)slot) || (uint64_t)slot & 7 || *slot == EXIT_STUB || depth + 8 >= thread->capacity)
         return false;
     *parent = 0;
     if (!depth)
@@ -144,10 +160,14 @@ __attribute__((used)) uint64_t strobe_on_enter(struct saved *saved)
         return enter_any(saved);
     uint64_t ts = now();
     struct thread *thread = thread_self();
-    if (UNLIKELY(!thread) || UNLIKELY(!is_plain(thread, slot, &parent)) || UNLIKELY(((uint64_t)slot & 4095) + hook->stack_reach > 4096))
+    if (UNLIKELY(!thread) || UNLIKELY(thread->busy) || UNLIKELY(((uint64_t)slot & 4095) + hook->stack_reach > 4096))
         return enter_any(saved);
-    thread->busy = (uint64_t)slot;
+    thread->busy = (uint64_t)slot; /* before the shadow stack is looked at: a handler may move entries while no frame is running */
     in_order();
+    if (UNLIKELY(!is_plain(thread, slot, &parent))) {
+        frame_ends(thread, (uint64_t)slot, true);
+        return enter_any(saved);
+    }
     uint32_t slots = hook->slots;
     bool room = lane_reserve(thread, slots, LANE_KIND_ENTER, &place);
     if (LIKELY(room)) {
@@ -161,7 +181,7 @@ __attribute__((used)) uint64_t strobe_on_enter(struct saved *saved)
     } else {
         lane_drop(hook->shared, LANE_KIND_ENTER);
     }
-    frame_ends(thread, 0);
+    frame_ends(thread, (uint64_t)slot, true);
     return room;
 }
 
@@ -212,13 +232,14 @@ void record_exit(struct thread *thread, const struct shadow *entry, const uint64
 
 static NOINLINE void exit_any(struct thread *thread, struct saved_exit *saved, uint64_t ts)
 {
+    uint64_t *slot = &saved->slot;
     if (!thread) {
-        shadow_steal(NULL, &saved->slot, &saved->rdi, saved->xmm, ts);
+        shadow_steal(NULL, slot, &saved->rdi, saved->xmm, ts);
         return;
     }
-    uint64_t outer = frame_begins(thread, (uint64_t)&saved->slot);
-    shadow_leave(thread, &saved->slot, &saved->rdi, saved->xmm, ts);
-    frame_ends(thread, outer);
+    bool first = frame_begins(thread, (uint64_t)slot);
+    shadow_leave(thread, slot, &saved->rdi, saved->xmm, ts);
+    frame_ends(thread, (uint64_t)slot, first);
 }
 
 /* Called by the exit stub; on return *slot is the address to go to. */
@@ -226,15 +247,20 @@ __attribute__((used)) void strobe_on_exit(struct saved_exit *saved)
 {
     uint64_t ts = now(), *slot = &saved->slot;
     struct thread *thread = thread_self();
-    uint32_t at = LIKELY(thread) ? thread->depth - 1 : ~0u;
-    struct shadow *top = LIKELY(at != ~0u) ? &thread->shadow[at] : NULL;
-    if (UNLIKELY(!top) || UNLIKELY(thread->busy) || UNLIKELY(thread->slow) || UNLIKELY(top->slot != (uint64_t)slot) || UNLIKELY(top->hook & SHADOW_INTERNAL)) {
+    if (UNLIKELY(!thread) || UNLIKELY(thread->busy)) {
+        exit_any(thread, saved, ts);
+        return;
+    }
+    thread->busy = (uint64_t)slot;
+    in_order();
+    uint32_t at = thread->depth - 1;
+    struct shadow *top = &thread->shadow[at];
+    if (UNLIKELY(at == ~0u) || UNLIKELY(thread->slow) || UNLIKELY(top->slot != (uint64_t)slot) || UNLIKELY(top->hook & SHADOW_INTERNAL)) {
+        frame_ends(thread, (uint64_t)slot, true);
         exit_any(thread, saved, ts);
         return;
     }
     uint64_t hook = top->hook, span = top->span;
-    thread->busy = (uint64_t)slot;
-    in_order();
     top->slot = (uint64_t)slot | TAG_BUSY;
     in_order();
     *slot = top->ret;
@@ -242,5 +268,5 @@ __attribute__((used)) void strobe_on_exit(struct saved_exit *saved)
     record_return(thread, hook, span, &saved->rdi, saved->xmm, ts);
     in_order();
     shadow_drop(thread, at);
-    frame_ends(thread, 0);
+    frame_ends(thread, (uint64_t)slot, true);
 }

@@ -57,7 +57,7 @@ NOINLINE void shadow_settle(struct thread *thread, uint64_t slot, struct push *p
     if (native)
         shadow_reap_native(thread, slot, push->tail);
     if (thread->dead > 64 && thread->dead * 2 > thread->depth - thread->mixed_low)
-        shadow_make_room(thread);
+        shadow_make_room(thread, slot);
     if (thread->slow & (SLOW_RESTORED | SLOW_UNWINDING)) {
         if ((thread->slow & SLOW_UNWINDING) && slot > thread->unwinding && is_native(thread, slot) == is_native(thread, thread->unwinding))
             unwind_over(thread);

@@ -51,7 +51,7 @@ void shadow_forget_span(struct thread *thread, uint64_t span);
 uint64_t shadow_innermost(const struct thread *thread);
 
 /* recorder_reap.c */
-bool shadow_make_room(struct thread *thread);
+bool shadow_make_room(struct thread *thread, uint64_t slot);
 bool shadow_alive(const struct thread *thread, uint32_t at);
 void shadow_reap(struct thread *thread, uint64_t low, uint64_t high);
 void shadow_reap_native(struct thread *thread, uint64_t slot, bool holds_stub);
@@ -89,7 +89,7 @@ INLINE void shadow_done(struct thread *thread, struct shadow *entry, enum shadow
 /* shadow_add() for any stack; NULL when there is no room. */
 INLINE struct shadow *shadow_push(struct thread *thread, uint64_t *slot, uint64_t span, uint64_t hook, enum shadow_tag tag)
 {
-    if (thread->depth + 8 >= thread->capacity && !shadow_make_room(thread)) /* 8: handlers may push between test and push */
+    if (thread->depth + 8 >= thread->capacity && !shadow_make_room(thread, (uint64_t)slot)) /* 8: handlers may push between test and push */
         return NULL;
     return shadow_add(thread, slot, span, hook, tag == TAG_LIVE);
 }

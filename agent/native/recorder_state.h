@@ -34,7 +34,7 @@ struct thread {
     uint32_t capacity;
     uint64_t native_low, native_high; /* of the thread's own stack */
     /* second cache line */
-    uint64_t busy;     /* slot of the outermost frame of the recorder that is running, or 0 */
+    uint64_t busy;     /* slot of the frame of the recorder that began while none was running, or 0 */
     uint32_t pid;
     uint32_t index;    /* in the pool */
     uint32_t order;    /* chunks claimed */
@@ -42,8 +42,9 @@ struct thread {
     uint32_t dead;     /* about how many TAG_DEAD entries there are */
     uint32_t restored;
     uint64_t unwinding; /* slot of the unwinder's function while SLOW_UNWINDING */
-    uint32_t carved;   /* other stacks lie inside the native one */
-    uint32_t scratch_used;
+    uint16_t carved;   /* other stacks lie inside the native one */
+    uint16_t nested;   /* frames of the recorder that began while another was running */
+    uint32_t scratch_used; /* one bit for each SCRATCH_BLOCK */
     uint8_t *scratch;    /* above the alternate signal stack */
     struct thread *next; /* in thread_list */
 } __attribute__((aligned(64)));
@@ -53,7 +54,8 @@ _Static_assert(offsetof(struct thread, shadow) == 0x20 && offsetof(struct thread
 #define THREAD_BITS 14
 #define FORK_MARK (1u << THREAD_BITS) /* index in tokens of the process's id: 0 in a forked child until its first thread is started */
 #define SHADOW_BYTES (16u << 20)
-#define SCRATCH_BYTES (32u << 10)
+#define SCRATCH_BLOCK 8192u /* holds the largest payload */
+#define SCRATCH_BYTES (4 * SCRATCH_BLOCK)
 #define ALTSTACK_BYTES (64u << 10)
 
 /* What the thunks leave on the stack, from the saved registers up to the return address. */
@@ -130,26 +132,31 @@ struct thread *thread_known(void);
 /* The frame whose slot `busy` was left by longjmp or the like: nothing of it will be finished. */
 void thread_heal(struct thread *thread);
 
-/* Marks a frame of the recorder as running. Returns what frame_ends() must be given. A mark that is there already is an outer frame
- * that a signal handler interrupted, unless the stack shows that it is gone: on one stack a frame further in has the lower address. */
-INLINE uint64_t frame_begins(struct thread *thread, uint64_t slot)
+/* Marks a frame of the recorder as running; answers whether it is the first. A mark that is there already is that of a frame that a
+ * signal handler interrupted, unless the stack shows that it is gone: on one stack a frame further in has the lower address. The handler
+ * may have switched to another stack, so frames may end in any order, and each undoes its own mark only. */
+INLINE bool frame_begins(struct thread *thread, uint64_t slot)
 {
-    uint64_t outer = thread->busy;
-    if (UNLIKELY(outer)) {
-        if (slot < outer || !is_native(thread, slot) || !is_native(thread, outer) || thread->carved)
-            return outer;
+    uint64_t first = thread->busy;
+    if (UNLIKELY(first)) {
+        if (slot < first || !is_native(thread, slot) || !is_native(thread, first) || thread->carved || thread->nested) {
+            __asm__ volatile("incw %0" : "+m"(thread->nested) : : "memory", "cc");
+            return false;
+        }
         thread_heal(thread);
     }
-    thread->scratch_used = 0;
-    in_order();
     thread->busy = slot;
-    return 0;
+    in_order();
+    return true;
 }
 
-INLINE void frame_ends(struct thread *thread, uint64_t outer)
+INLINE void frame_ends(struct thread *thread, uint64_t slot, bool first)
 {
     in_order();
-    thread->busy = outer;
+    if (!first)
+        __asm__ volatile("decw %0" : "+m"(thread->nested) : : "memory", "cc");
+    else if (LIKELY(thread->busy == slot))
+        thread->busy = 0;
 }
 
 /* recorder_capture.c */

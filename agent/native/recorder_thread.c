@@ -96,7 +96,7 @@ static bool thread_start(struct thread *thread, uint32_t pid, uint32_t tid)
     thread->pid = pid;
     thread->tid = tid;
     thread->busy = 0;
-    thread->scratch_used = 0;
+    thread->scratch_used = thread->nested = 0;
     if (forked) {
         inherit_calls(thread);
     } else {
@@ -174,6 +174,7 @@ struct thread *thread_known(void)
 
 NOINLINE void thread_heal(struct thread *thread)
 {
+    thread->scratch_used = 0;
     lane_heal(thread);
     for (uint32_t i = 0; i < thread->depth; i++) {
         struct shadow *entry = &thread->shadow[i];

@@ -151,7 +151,7 @@ __attribute__((used)) uint64_t strobe_on_internal(struct saved *saved)
     struct thread *thread = thread_self();
     if (!thread)
         return 0;
-    uint64_t outer = frame_begins(thread, slot);
+    bool first = frame_begins(thread, slot);
     switch (what) {
     case INTERNAL_UNWIND:
         unwind_starts(thread, slot);
@@ -178,7 +178,7 @@ __attribute__((used)) uint64_t strobe_on_internal(struct saved *saved)
         hijack = internal_returns(thread, saved, (uint32_t)saved->rdi, keep, false);
         break;
     }
-    frame_ends(thread, outer);
+    frame_ends(thread, slot, first);
     return hijack;
 }
 
@@ -207,9 +207,9 @@ __attribute__((used)) void strobe_on_backtrace(uint64_t slot)
     struct thread *thread = thread_self();
     if (!thread)
         return;
-    uint64_t outer = frame_begins(thread, slot);
+    bool first = frame_begins(thread, slot);
     unwind_starts(thread, slot);
-    frame_ends(thread, outer);
+    frame_ends(thread, slot, first);
 }
 
 __attribute__((used)) void strobe_on_backtrace_end(uint64_t slot)
@@ -217,12 +217,12 @@ __attribute__((used)) void strobe_on_backtrace_end(uint64_t slot)
     struct thread *thread = thread_self();
     if (!thread)
         return;
-    uint64_t outer = frame_begins(thread, slot);
+    bool first = frame_begins(thread, slot);
     if (thread->unwinding == slot)
         unwind_over(thread);
     if (!(thread->slow & SLOW_UNWINDING))
         unwind_rehijack(thread);
-    frame_ends(thread, outer);
+    frame_ends(thread, slot, first);
 }
 
 extern char strobe_enter_internal[], strobe_enter_backtrace[];

@@ -162,6 +162,17 @@ def test_coroutines_resumed_by_other_threads() -> None:
     ends_once(run.recording)
 
 
+@pytest.mark.parametrize("_turn", range(3))
+def test_handlers_that_switch_stacks(_turn: int) -> None:
+    """A 10 kHz timer whose handler goes on with another of four stacks: frames of the recorder itself end in any order, or never."""
+    run = run_selftest("calls.c", "preemptive", 1_000, chunks=400, whole=False)
+    assert run.code == 0, run.stderr
+    assert run.numbers()["wrong"] == 0
+    assert run.numbers()["switches"] >= 1_000
+    ends_once(run.recording, still_open=12)
+    assert run.recording.count(UNWIND) == 0
+
+
 def test_exceptions_in_a_coroutine() -> None:
     run = run_selftest("exceptions.cpp", "in_a_coroutine", 40, build=("-O2", "-rdynamic"))
     assert (run.code, run.stdout) == (0, "done\n"), run.stderr

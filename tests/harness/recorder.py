@@ -72,10 +72,11 @@ def drain(pool: Pool, memory: memoryview) -> list[ChunkCopy]:
 
 def run_selftest(
     source: str, scenario: str, argument: int = 1, *, chunks: int = 128, flags: int = BOTH, drained: bool = False, prepare: Mapping[str, int] | None = None,
-    build: tuple[str, ...] = ("-O2",), environment: Mapping[str, str] | None = None, mark_streams: bool = False,
+    build: tuple[str, ...] = ("-O2",), environment: Mapping[str, str] | None = None, mark_streams: bool = False, whole: bool = True,
 ) -> Run:  # fmt: skip
     """Runs `scenario` of a program to its end. `drained`: closed chunks are taken while it runs. `prepare`: pool header fields to set first.
-    `mark_streams`: the pool knows the program's stdout and stderr. AssertionError when the program does not end within DEADLINE_S.
+    `mark_streams`: the pool knows the program's stdout and stderr. `whole`: False when calls may have been cut short within the recorder.
+    AssertionError when the program does not end within DEADLINE_S.
     """
     binary = program(f"native_selftest/{source}", *build)
     with temporary_pool(chunks, flags) as (path, pool), tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -85,7 +86,7 @@ def run_selftest(
             files = [os.fstat(out.fileno()), os.fstat(err.fileno())]
             pool.set_streams((files[0].st_dev, files[1].st_dev), (files[0].st_ino, files[1].st_ino))
         command = [str(binary), str(recorder_library()), str(path), scenario, str(argument)]
-        return _finish(command, path, pool, out.fileno(), err.fileno(), drained, {**os.environ, **(environment or {})})
+        return _finish(command, path, pool, out.fileno(), err.fileno(), drained, {**os.environ, **(environment or {})}, whole)
 
 
 def run_preloaded(binary: Path, arguments: list[str], functions: str, *, chunks: int = 64, environment: Mapping[str, str] | None = None) -> Run:
@@ -96,7 +97,7 @@ def run_preloaded(binary: Path, arguments: list[str], functions: str, *, chunks:
         return _finish([str(binary), *arguments], path, pool, out.fileno(), err.fileno(), False, {**os.environ, **(environment or {}), **ours})
 
 
-def _finish(command: list[str], path: Path, pool: Pool, out: int, err: int, drained: bool, environment: Mapping[str, str]) -> Run:
+def _finish(command: list[str], path: Path, pool: Pool, out: int, err: int, drained: bool, environment: Mapping[str, str], whole: bool = True) -> Run:
     taken: list[ChunkCopy] = []
     memory = memoryview(pool.chunks.base) if drained else memoryview(b"")  # type: ignore[arg-type]  # an array that owns no memory has a base
     deadline = time.monotonic() + DEADLINE_S
@@ -114,4 +115,4 @@ def _finish(command: list[str], path: Path, pool: Pool, out: int, err: int, drai
         process.kill()
         process.wait()
     texts = [os.pread(file, 1 << 20, 0).decode() for file in (out, err)]
-    return Run(process.returncode, texts[0], texts[1], read_recording(path, taken), pool)
+    return Run(process.returncode, texts[0], texts[1], read_recording(path, taken, whole=whole), pool)

@@ -75,6 +75,7 @@ class Recording:
     chunks: list[ChunkCopy]
     dropped_by_kind: list[int]
     hooks: dict[int, tuple[int, int, int]]  # hook → calls, dropped, unmatched
+    whole: bool = True  # False: frames of the recorder may have been cut short, and left gaps
     threads: dict[int, np.ndarray] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,9 +84,9 @@ class Recording:
             assert before.thread != after.thread or after.order == before.order + 1, "the chain of a thread's chunks has a gap"
         by_thread: dict[int, list[np.ndarray]] = {}
         for chunk in self.chunks:
-            if chunk.state == ChunkState.CLOSED:
+            if chunk.state == ChunkState.CLOSED and self.whole:
                 assert chunk.end == CHUNK_SLOTS, f"a closed chunk is published to {chunk.end} only"
-            assert chunk.end == min(chunk.written, CHUNK_SLOTS), f"published to {chunk.end}, written {chunk.written}"
+            assert not self.whole or chunk.end == min(chunk.written, CHUNK_SLOTS), f"published to {chunk.end}, written {chunk.written}"
             entries = chunk.entries
             by_thread.setdefault(chunk.thread, []).append(entries[entries["kind"] != Kind.PAD])
         self.threads = {thread: np.concatenate(parts) for thread, parts in by_thread.items()}
@@ -105,8 +106,8 @@ class Recording:
                     yield entry, chunk.payload(head)
 
 
-def read_recording(path: Path, chunks: list[ChunkCopy] | None = None) -> Recording:
-    """The pool at `path` as it is, and `chunks` that were taken from it before."""
+def read_recording(path: Path, chunks: list[ChunkCopy] | None = None, *, whole: bool = True) -> Recording:
+    """The pool at `path` as it is, and `chunks` that were taken from it before. Of a chunk with a gap only what is before the gap."""
     memory = memoryview(path.read_bytes())
     found = list(chunks or [])
     for index in range((len(memory) - CHUNKS_OFFSET) // CHUNK_BYTES):
@@ -116,7 +117,7 @@ def read_recording(path: Path, chunks: list[ChunkCopy] | None = None) -> Recordi
     for hook in range(64):
         calls, dropped, _flags, _period, unmatched = struct.unpack_from("<QQIIQ", memory, HOOKS_OFFSET + hook * HOOK_BYTES)
         hooks[hook] = (calls, dropped, unmatched)
-    return Recording(found, list(struct.unpack_from("<16Q", memory, 88)), hooks)
+    return Recording(found, list(struct.unpack_from("<16Q", memory, 88)), hooks, whole)
 
 
 def check_calls(entries: np.ndarray, anywhere: int = 0) -> None:

@@ -297,6 +297,52 @@ static void coroutines_that_move(void)
     puts("done");
 }
 
+/* Threads of the program's own making: the timer's handler switches to the next stack, wherever the one before was, in the recorder too. */
+static volatile long switches, wrong_results;
+static void on_alarm_switch(int signo)
+{
+    int from = turn;
+    (void)signo;
+    switches++;
+    turn = (turn + 1) % 4;
+    swapcontext(&contexts[from], &contexts[turn]);
+}
+
+static void preempted(int who)
+{
+    sigset_t alarm_alone;
+    sigemptyset(&alarm_alone);
+    sigaddset(&alarm_alone, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &alarm_alone, NULL); /* was blocked up to here: the switch itself may not be interrupted */
+    for (long i = 0; switches < argument || turn != 0; i++)
+        wrong_results += middle(who + i) != (who + i) * 6 + 3;
+    for (;;) /* only the first leaves; the others wait to be switched from */
+        if (!who)
+            return;
+}
+
+static void preemptive(void)
+{
+    trace_internals();
+    trace(leaf, 1, TWO_INTS);
+    trace(middle, 2, ONE_INT);
+    for (int i = 1; i < 4; i++) {
+        getcontext(&contexts[i]);
+        contexts[i].uc_stack.ss_sp = malloc(262144);
+        contexts[i].uc_stack.ss_size = 262144;
+        sigaddset(&contexts[i].uc_sigmask, SIGALRM);
+        makecontext(&contexts[i], (void (*)(void))preempted, 1, i);
+    }
+    struct sigaction action = {.sa_handler = on_alarm_switch};
+    struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    preempted(0);
+    signal(SIGALRM, SIG_IGN);
+    setitimer(ITIMER_REAL, &never, NULL);
+    printf("switches %ld wrong %ld\n", switches, wrong_results);
+}
+
 TRACED long forking(long n) { return n ? leaf(n, fork()) : fork(); }
 
 /* The child returns from the very call in which it was made. */
@@ -477,7 +523,7 @@ int main(int count, char **arguments)
         {"nesting", nesting}, {"recursion", recursion}, {"registers", registers}, {"tails", tails}, {"threads", threads}, {"successors", successors},
         {"handlers", handlers}, {"handlers_elsewhere", handlers_elsewhere}, {"handlers_that_leave", handlers_that_leave}, {"jumps", jumps},
         {"coroutines", coroutines}, {"coroutines_in_frame", coroutines_in_frame}, {"coroutines_that_move", coroutines_that_move}, {"forks", forks},
-        {"vforks", vforks}, {"forks_in_thread", forks_in_thread}, {"strings", strings}, {"doubles", doubles}, {"managed", managed}, {"output", output}, {"flood", flood}, {"sampled", sampled}, {"park", park},
+        {"vforks", vforks}, {"preemptive", preemptive}, {"forks_in_thread", forks_in_thread}, {"strings", strings}, {"doubles", doubles}, {"managed", managed}, {"output", output}, {"flood", flood}, {"sampled", sampled}, {"park", park},
     };
     if (count < 4)
         fail("RECORDER POOL SCENARIO [ARGUMENT]");

@@ -179,12 +179,14 @@ static uint64_t heal(void)
     thread->busy = thread->native_low + 4096;
     CHECK(lane_reserve(thread, 7, LANE_KIND_ENTER, &place) && !*place.map);
     put += put_entries(1, 3);
-    CHECK(frame_begins(thread, thread->native_low + 4096) == 0);
+    CHECK(frame_begins(thread, thread->native_low + 4096));
     CHECK(*place.map == 7 && place.entry->kind == LANE_KIND_PAD);
-    frame_ends(thread, 0);
+    frame_ends(thread, thread->native_low + 4096, true);
     CHECK(!thread->busy);
     thread->busy = thread->native_high - 64;
-    CHECK(frame_begins(thread, thread->native_low + 64) == thread->native_high - 64);
+    CHECK(!frame_begins(thread, thread->native_low + 64) && thread->nested == 1);
+    frame_ends(thread, thread->native_low + 64, false);
+    CHECK(thread->nested == 0 && thread->busy == thread->native_high - 64);
     thread->busy = 0;
     return put;
 }
