@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -32,6 +33,7 @@ class Sessions:
         self._numbers = itertools.count(1)
         self._warm: list[Process] = []
         self._taking = asyncio.Lock()
+        self._warm_after = 0.0  # CLOCK_MONOTONIC
 
     def live(self) -> set[str]:
         return {process.session_id for process in self._table if process.session_id is not None}
@@ -40,7 +42,12 @@ class Sessions:
         return process in self._warm
 
     def warm_up(self) -> None:
-        """Starts the spare pair, unless it is there."""
+        """Starts the spare pair, unless it is there or a session has just been opened: two processes that start would take the
+        processor from the launch that follows."""
+        if time.monotonic() >= self._warm_after:
+            self._start_pair()
+
+    def _start_pair(self) -> None:
         if self._warm or self._nursery.closing:
             return
         number = next(self._numbers)
@@ -65,8 +72,7 @@ class Sessions:
             text = f"Session {session_id} got no processes: {why}"
             raise StrobeError(Code.ACTOR_UNAVAILABLE, text, "Retry; see `strobe-ctl actors`.", value=session_id) from error
         finally:
-            # Not at once: two processes that start would take the processor from the launch that waits for this answer.
-            asyncio.get_running_loop().call_later(WARM_UP_AFTER_S, self.warm_up)
+            self._warm_after = time.monotonic() + WARM_UP_AFTER_S
         return pair
 
     async def _pair(self) -> list[Process]:
@@ -75,7 +81,7 @@ class Sessions:
             if any(process.state is State.FAILED and not process.role.on_demand for process in self._warm):
                 failed, self._warm = self._warm, []
                 await asyncio.gather(*(self._remove(process, "its session process failed") for process in failed))
-            self.warm_up()
+            self._start_pair()
             pair, self._warm = self._warm, []
             return pair
 
