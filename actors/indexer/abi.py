@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from actors.indexer.dwarf import constants as dw
+from actors.indexer.dwarf.triviality import is_trivial
 from actors.indexer.dwarf.types import AGGREGATE_TAGS, POINTER_TAGS, count_of, size_of, strip, type_of
 from actors.indexer.dwarf.unit import Entry
 
@@ -92,10 +93,12 @@ def _aggregate(entry: Entry, language: Language) -> Passing:
     if size is None or entry.has(dw.DECLARATION):
         return UNKNOWN
     convention = entry.number(dw.CALLING_CONVENTION)
-    if convention == dw.CC_PASS_BY_REFERENCE:
+    told = {dw.CC_PASS_BY_VALUE: True, dw.CC_PASS_BY_REFERENCE: False}.get(convention or 0)
+    trivial = True if language == "c" else is_trivial(entry) if told is None else told
+    if trivial is None:
+        return UNKNOWN
+    if not trivial:
         return Passing("reference")
-    if language == "c++" and convention != dw.CC_PASS_BY_VALUE:
-        return UNKNOWN  # it may have a copy constructor or destructor that its entry does not show
     if size == 0:
         return Passing("nothing")
     natural = max(align or 1, _alignment(entry))

@@ -74,15 +74,14 @@ def read_signature(function: Entry, entry: int, *, clone: bool) -> Signature | N
     conventions = {one.number(dw.CALLING_CONVENTION) for one in chain} - {None, dw.CC_NORMAL, dw.CC_PROGRAM}
     if language is None or conventions - {dw.CC_NOCALL}:
         return None
-    keywords = language == "c"
     frame_is_cfa = function.block(dw.FRAME_BASE) == _CALL_FRAME_CFA
-    found = [_parameter(chosen, entry, index, frame_is_cfa, keywords) for index, chosen in enumerate(_chosen(chain))]
+    found = [_parameter(chosen, entry, index, frame_is_cfa, language) for index, chosen in enumerate(_chosen(chain))]
     parameters = [one for one in found if not (one.artificial and one.name == _IN_CHARGE)]
     result = next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None)
     trust = _trust(function.unit, chain, parameters)
     certain = trust.rules and not clone and dw.CC_NOCALL not in conventions and not _has_environment(chain)
     returns = trust.result and dw.CC_NOCALL not in conventions
-    return Signature(language, parameters, result, type_name(result, keywords=keywords), certain, trust.promoted, trust.located_only, returns)
+    return Signature(language, parameters, result, type_name(result, language), certain, trust.promoted, trust.located_only, returns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +145,9 @@ def _listed(function: Entry) -> list[Entry]:
     return found
 
 
-def _parameter(chain: list[Entry], entry: int, index: int, frame_is_cfa: bool, keywords: bool) -> Parameter:
+def _parameter(chain: list[Entry], entry: int, index: int, frame_is_cfa: bool, language: Language) -> Parameter:
     name = next((text for one in chain if (text := one.text(dw.NAME)) is not None), None)
     found = next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None)
     where = at_entry(chain[0], frame_is_cfa, entry)
     written = found.reference(dw.TYPE) if found is not None and found.tag == dw.CONST_TYPE else found  # its own const is the callee's affair
-    return Parameter(name or f"arg{index}", found, type_name(written, keywords=keywords), where, any(one.has(dw.ARTIFICIAL) for one in chain))
+    return Parameter(name or f"arg{index}", found, type_name(written, language), where, any(one.has(dw.ARTIFICIAL) for one in chain))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from actors.indexer.dwarf import constants as dw
+from actors.indexer.dwarf.scopes import qualifier
 from actors.indexer.dwarf.unit import Entry
 
 _DEPTH_MAX: Final = 64
@@ -12,6 +13,8 @@ _ALIASES: Final = frozenset({dw.TYPEDEF, dw.CONST_TYPE, dw.VOLATILE_TYPE, dw.RES
 _QUALIFIERS: Final = {dw.CONST_TYPE: "const", dw.VOLATILE_TYPE: "volatile", dw.RESTRICT_TYPE: "restrict", dw.ATOMIC_TYPE: "_Atomic"}
 _POINTERS: Final = {dw.POINTER_TYPE: "*", dw.REFERENCE_TYPE: "&", dw.RVALUE_REFERENCE_TYPE: "&&"}
 _KEYWORDS: Final = {dw.STRUCTURE_TYPE: "struct", dw.CLASS_TYPE: "class", dw.UNION_TYPE: "union", dw.ENUMERATION_TYPE: "enum"}
+_SCOPED: Final = frozenset({*_KEYWORDS, dw.TYPEDEF})
+Style = Literal["c", "c++", "rust"]
 _NAME_MAX: Final = 300
 POINTER_TAGS: Final = frozenset(_POINTERS)
 AGGREGATE_TAGS: Final = frozenset({dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE})
@@ -67,8 +70,8 @@ def count_of(array: Entry) -> int | None:
     return total
 
 
-def type_name(entry: Entry | None, *, keywords: bool, depth: int = 0) -> str:
-    """As in the source. `keywords`: C's `struct T`, where C++ and Rust write `T`."""
+def type_name(entry: Entry | None, style: Style, depth: int = 0) -> str:
+    """As in the source: C's `struct T`, C++'s `ns::T`, Rust's `T`."""
     if entry is None:
         return "void"
     if depth > _DEPTH_MAX:
@@ -77,14 +80,18 @@ def type_name(entry: Entry | None, *, keywords: bool, depth: int = 0) -> str:
     assert found is not None
     own = found.text(dw.NAME)
     if own is not None and found.tag not in _QUALIFIERS:
-        return (f"{_KEYWORDS[found.tag]} {own}" if keywords and found.tag in _KEYWORDS else own)[:_NAME_MAX]
-    return _built(found, keywords=keywords, depth=depth + 1)[:_NAME_MAX]
+        if found.tag in _KEYWORDS and style == "c":
+            own = f"{_KEYWORDS[found.tag]} {own}"
+        elif style == "c++" and found.tag in _SCOPED:
+            own = qualifier(found.unit, found.offset) + own
+        return own[:_NAME_MAX]
+    return _built(found, style, depth + 1)[:_NAME_MAX]
 
 
-def _built(entry: Entry, *, keywords: bool, depth: int) -> str:
+def _built(entry: Entry, style: Style, depth: int) -> str:
     inner = type_of(entry)
     if entry.tag in _QUALIFIERS:
-        name = type_name(inner, keywords=keywords, depth=depth)
+        name = type_name(inner, style, depth)
         plain = defined(inner)
         after = plain is not None and plain.tag in POINTER_TAGS
         return f"{name}{_QUALIFIERS[entry.tag]}" if after else f"{_QUALIFIERS[entry.tag]} {name}"
@@ -92,20 +99,20 @@ def _built(entry: Entry, *, keywords: bool, depth: int) -> str:
         mark = _POINTERS[entry.tag]
         target = defined(inner)
         if target is not None and target.tag == dw.SUBROUTINE_TYPE:
-            return _function(target, mark, keywords=keywords, depth=depth)
-        name = type_name(inner, keywords=keywords, depth=depth)
+            return _function(target, mark, style, depth)
+        name = type_name(inner, style, depth)
         return f"{name}{mark}" if name.endswith(("*", "&")) else f"{name} {mark}"
     if entry.tag == dw.ARRAY_TYPE:
         count = count_of(entry)
-        return f"{type_name(inner, keywords=keywords, depth=depth)}[{'' if count is None else count}]"
+        return f"{type_name(inner, style, depth)}[{'' if count is None else count}]"
     if entry.tag == dw.SUBROUTINE_TYPE:
-        return _function(entry, "", keywords=keywords, depth=depth)
+        return _function(entry, "", style, depth)
     if entry.tag == dw.PTR_TO_MEMBER_TYPE:
-        return f"{type_name(inner, keywords=keywords, depth=depth)} ::*"
+        return f"{type_name(inner, style, depth)} ::*"
     return f"(anonymous {_KEYWORDS.get(entry.tag, 'type')})"
 
 
-def _function(entry: Entry, mark: str, *, keywords: bool, depth: int) -> str:
-    result = type_name(type_of(entry), keywords=keywords, depth=depth)
-    parts = [type_name(type_of(child), keywords=keywords, depth=depth) for child in entry.children() if child.tag == dw.FORMAL_PARAMETER]
+def _function(entry: Entry, mark: str, style: Style, depth: int) -> str:
+    result = type_name(type_of(entry), style, depth)
+    parts = [type_name(type_of(child), style, depth) for child in entry.children() if child.tag == dw.FORMAL_PARAMETER]
     return f"{result} ({mark})({', '.join(parts)})" if mark else f"{result} ({', '.join(parts)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from actors.indexer.dwarf import constants as dw
@@ -13,6 +13,7 @@ from actors.indexer.leb import signed, unsigned
 
 if TYPE_CHECKING:
     from actors.indexer.dwarf.file import DwarfFile
+    from actors.indexer.dwarf.scopes import Scopes
 
 _CHILDREN_MAX: Final = 200_000
 _SKELETON: Final = (4, 5)  # DW_UT_skeleton, DW_UT_split_compile
@@ -91,6 +92,8 @@ class Unit:
     functions: dict[int, list[int]] | None = None
     complete: bool = False
     line_files: list[str] | None = None
+    scopes: Scopes | None = None
+    trivial: dict[int, bool | None] = field(default_factory=dict)
 
     @property
     def table(self) -> dict[int, Abbreviation]:
