@@ -13,7 +13,7 @@ from actors.indexer.leb import signed, unsigned
 
 if TYPE_CHECKING:
     from actors.indexer.dwarf.file import DwarfFile
-    from actors.indexer.dwarf.scopes import Scopes
+    from actors.indexer.dwarf.scopes import Scope
 
 _CHILDREN_MAX: Final = 200_000
 _SKELETON: Final = (4, 5)  # DW_UT_skeleton, DW_UT_split_compile
@@ -92,7 +92,8 @@ class Unit:
     functions: dict[int, list[int]] | None = None
     complete: bool = False
     line_files: list[str] | None = None
-    scopes: Scopes | None = None
+    scope: Scope | None = None
+    _leaves: dict[int, int] | None = None
     trivial: dict[int, bool | None] = field(default_factory=dict)
 
     @property
@@ -176,14 +177,29 @@ class Unit:
         sibling = entry.number(dw.SIBLING)
         if sibling is not None and self.offset + sibling > entry.end:
             return self.offset + sibling
-        at, depth = entry.end, 1
+        return self.past(entry.end)
+
+    def past(self, at: int) -> int:
+        """Position after the null entry that ends the list of children which begins at `at`."""
+        leaves, data, depth = self.leaves, self.data, 1
         while depth:
-            at, sibling, abbreviation = self.skip(at)
+            size = leaves.get(data[at]) if at < self.end else None
+            if size is not None:
+                at += size
+                continue
+            at, sibling, shape = self.skip(at)
             if sibling:
                 at = sibling
             else:
-                depth += -1 if abbreviation is None else abbreviation.children
+                depth += -1 if shape is None else shape.children
         return at
+
+    @property
+    def leaves(self) -> dict[int, int]:
+        """Bytes of an entry with its code, for one-byte codes of entries that have a fixed size and no children."""
+        if self._leaves is None:
+            self._leaves = {code: 1 + shape.fixed for code, shape in self.table.items() if code < 128 and shape.fixed >= 0 and not shape.children}
+        return self._leaves
 
     def skip(self, at: int) -> tuple[int, int, Abbreviation | None]:
         """(position after the entry's attributes, position of its next sibling or 0, its shape or None for a null entry)."""
