@@ -104,7 +104,7 @@ class Ingest:
                 self._refused.add(session_id)
                 self._log.warning("batches of a session that cannot be stored", session=session_id, error=str(error))
             return None
-        writer = self._writers[session_id] = SessionWriter(file)
+        writer = self._writers[session_id] = SessionWriter(file, self._log)
         self._listener.heard_of(session_id)
         return writer
 

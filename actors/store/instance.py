@@ -36,6 +36,7 @@ def open_instance(file: Path, *, row_group_rows: int = ROW_GROUP_ROWS) -> duckdb
         "autoload_known_extensions": False,
         "autoinstall_known_extensions": False,
         "preserve_insertion_order": True,
+        "late_materialization_max_rows": 1000,  # a page's other columns are read for its rows alone
     }
     connection = duckdb.connect(":memory:", config=config)
     try:

@@ -15,14 +15,17 @@ from actors.store.schema import UNWOUND
 
 
 def views(value_columns: int) -> list[str]:
-    arguments = "".join(f", c.a{k}" for k in range(value_columns))
+    arguments, columns, opened = ("".join(f", {owner}a{k}" for k in range(value_columns)) for owner in ("c.", "", "o."))
     return [
+        # Calls whose exit came in a later commit are few: only they are joined to it.
         f"""CREATE OR REPLACE VIEW calls AS
-            SELECT c.n, coalesce(c.exit_n, x.n) AS exit_n, h.function, h.file, h.line, t.tid AS thread_id, t.name AS thread_name, t.pid,
-                   c.ts, coalesce(c.exit_ts, x.ts) AS exit_ts, coalesce(c.exit_ts, x.ts) - c.ts AS duration_ns,
-                   (coalesce(x.flags, c.flags) & {UNWOUND}) != 0 AS unwound, nullif(c.parent, 0) AS parent_n, k.function AS caller,
-                   h.result_type, coalesce(c.ret, x.ret) AS result{arguments}, c.hook
-            FROM raw_calls c LEFT JOIN raw_exits x ON c.exit_n IS NULL AND x.call = c.n
+            SELECT c.n, c.exit_n, h.function, h.file, h.line, t.tid AS thread_id, t.name AS thread_name, t.pid,
+                   c.ts, c.exit_ts, c.exit_ts - c.ts AS duration_ns, (c.flags & {UNWOUND}) != 0 AS unwound,
+                   nullif(c.parent, 0) AS parent_n, k.function AS caller, h.result_type, c.ret AS result{arguments}, c.hook
+            FROM (SELECT n, exit_n, ts, exit_ts, flags, parent, ret, hook, caller, thread{columns} FROM raw_calls WHERE exit_n IS NOT NULL
+                  UNION ALL
+                  SELECT o.n, x.n, o.ts, x.ts, coalesce(x.flags, o.flags), o.parent, x.ret, o.hook, o.caller, o.thread{opened}
+                  FROM raw_calls o LEFT JOIN raw_exits x ON x.call = o.n WHERE o.exit_n IS NULL) c
             LEFT JOIN hooks h ON h.id = c.hook LEFT JOIN hooks k ON k.id = c.caller LEFT JOIN threads t ON t.id = c.thread""",
         """CREATE OR REPLACE VIEW output_v AS
             SELECT n, ts, CASE stream WHEN 1 THEN 'stdout' ELSE 'stderr' END AS stream, start, text, approximate,

@@ -19,19 +19,20 @@ EVENTS_MAX_DEFAULT: Final = 2_000_000
 LONGEST_KEPT: Final = 512
 _BLOCKS: Final = 8192  # about as many blocks, up to twice, when the session is full
 _BLOCKS_MAX: Final = 8 * _BLOCKS
-_SHIFT_MAX: Final = 12
+_SHIFT_MAX: Final = 10
 _NEVER: Final = np.iinfo(np.int64).max
 BLOCK_DTYPE: Final = np.dtype([("events", "<i8"), ("rows", "<i8"), ("ts_low", "<i8"), ("ts_high", "<i8")])
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Bounds, included, within which the events asked for lie. `whole`: nothing lies outside."""
+    """Bounds, included, within which the events asked for lie, and how many there may be. `whole`: nothing lies outside."""
 
     n_low: int
     n_high: int
     ts_high: int | None
     whole: bool
+    events: int
 
 
 class TraceMap:
@@ -147,10 +148,11 @@ class TraceMap:
     def by_arrival(self, n_from: int, count: int) -> Window:
         """Where the first `count` events after a number lie."""
         at = max((n_from >> self.shift) - self.first, -1)
-        enough = at + 1 + int(np.searchsorted(np.cumsum(self.blocks["events"][at + 1 :]), count))
-        if enough >= self.blocks.size:
-            return Window(n_from, _NEVER, None, True)
-        return Window(n_from, (self.first + enough + 1 << self.shift) - 1, None, False)
+        sums = np.cumsum(self.blocks["events"][at + 1 :])
+        enough = int(np.searchsorted(sums, count))
+        if enough >= sums.size:
+            return Window(n_from, _NEVER, None, True, (int(sums[-1]) if sums.size else 0) + (1 << self.shift))
+        return Window(n_from, (self.first + at + enough + 2 << self.shift) - 1, None, False, int(sums[enough]) + (1 << self.shift))
 
     def first_after(self, ts: int) -> int:
         """A number before which no event has a time later than `ts`."""
@@ -161,6 +163,7 @@ class TraceMap:
 
     def _spanning(self, chosen: Ints, begin: int, ts_high: int | None) -> Window:
         if not chosen.size:
-            return Window(1, 0 if self.past_high < begin else (self.first << self.shift) - 1, ts_high, ts_high is None)
+            return Window(1, 0 if self.past_high < begin else (self.first << self.shift) - 1, ts_high, ts_high is None, 0)
         low = self.first + int(chosen[0]) << self.shift if self.past_high < begin else 1
-        return Window(low, (self.first + int(chosen[-1]) + 1 << self.shift) - 1, ts_high, ts_high is None)
+        events = int(self.blocks["events"][chosen[0] : chosen[-1] + 1].sum())
+        return Window(low, (self.first + int(chosen[-1]) + 1 << self.shift) - 1, ts_high, ts_high is None, events)

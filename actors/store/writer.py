@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from actors.store import quarantine
 from actors.store.decoder import Decoded, Decoder
 from actors.store.entries import Records
 from actors.store.hook_table import HookTable
@@ -24,12 +25,14 @@ from actors.store.strings import StringTable
 from strobe.lanes.layout import SLOT_BYTES
 from strobe.model.probe import Hook
 from strobe.model.session import SessionRecord
+from strobe.runtime.log import Logger
 
 COMMIT_ROWS: Final = 250_000
 COMMIT_NS: Final = 50_000_000
 QUIET_NS: Final = 15_000_000  # few rows are committed sooner: they cost little, and someone may be waiting for them
 QUIET_ROWS: Final = 4_096
 STREAMS: Final = {"stdout": 1, "stderr": 2}
+MALFORMED: Final = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError)  # what a batch of another shape can raise
 Header = Mapping[str, Any]
 Frames = Sequence[Any]
 
@@ -46,10 +49,11 @@ class Stored:
 class SessionWriter:
     """Everything the ingest thread keeps for one session. Used by that thread alone."""
 
-    def __init__(self, file: SessionFile) -> None:
+    def __init__(self, file: SessionFile, log: Logger) -> None:
         self.file = file
         self.record = record = file.record
         self.ended = False
+        self._log = log
         self.position = file.position
         self._started_ns = record.started_monotonic_ns
         self._hooks = HookTable(file.hooks.values())
@@ -75,12 +79,26 @@ class SessionWriter:
         at = self.position
         if (epoch, seq) != (at.epoch, at.seq + 1) and not (epoch > at.epoch and seq == 1):
             return False
+        settled = 0
+        marks = {name: len(rows) for name, rows in self._rows.items()}
+        try:
+            settled = self._take(str(header["kind"]), header, frames)
+        except MALFORMED as error:
+            for name, mark in marks.items():
+                del self._rows[name][mark:]
+            self._reject(header, frames, error)
         if self.pending_since_ns is None:
             self.pending_since_ns = time.monotonic_ns()
-        kind = str(header["kind"])
-        settled = self._take(kind, header, frames)
         self.position = Position(epoch, seq, bytes(header.get("resume") or b""), at.next_n, max(at.settled, settled), at.newest)
         return True
+
+    def _reject(self, header: Header, frames: Frames, error: Exception) -> None:
+        """It goes to a file, its events count as lost, and the stream goes on behind it."""
+        name = f"{self.record.session_id}-{header['epoch']}-{header['seq']}"
+        path = quarantine.keep(self.file.path.parent.parent / "rejected", name, header, frames, error)
+        lost = quarantine.events_in(header, frames)
+        self._rows["losses"].append({"cause": quarantine.REJECTED, "hook": None, "kind": str(header.get("kind")), "lost": lost})
+        self._log.error("batch rejected", session=self.record.session_id, error=repr(error), events=lost, kept=str(path), exc_info=error)
 
     def due(self, now_ns: int) -> bool:
         if self.pending_since_ns is None:
@@ -107,7 +125,7 @@ class SessionWriter:
     def _prepare(self) -> tuple[Changes, Stored]:
         """What is pending, decoded and numbered; pending is empty after it."""
         at = self.position
-        decoded = self._decoder.decode(self._records, at.next_n) if self._records else Decoded()
+        decoded = self._decoded(at)
         next_n = at.next_n + decoded.times.size
         newest = max(at.newest, decoded.newest)
         others = sorted([*self._rows["output"], *self._rows["points"]], key=lambda row: int(row["ts"]))
@@ -128,6 +146,17 @@ class SessionWriter:
         self._strings.fresh = []
         self._clear()
         return changes, stored
+
+    def _decoded(self, at: Position) -> Decoded:
+        if not self._records:
+            return Decoded()
+        try:
+            return self._decoder.decode(self._records, at.next_n)
+        except MALFORMED as error:
+            for number, part in enumerate(self._records):
+                header = {"kind": "records", "epoch": at.epoch, "seq": f"{at.seq}-{number}", "threads": part.threads, "clock": part.clock}
+                self._reject(header, [part.slot_map, part.slots], error)
+            return Decoded()
 
     # Kinds of batch
 
@@ -161,7 +190,7 @@ class SessionWriter:
         sliced = sum(count for _, count in threads)
         if slots.size != slot_map.size * SLOT_BYTES or sliced != slot_map.size:
             raise ValueError(f"a records batch of {slot_map.size} slots, {slots.size} bytes and slices of {sliced} slots")
-        self._records.append(Records(slot_map, slots, threads, header.get("clock")))
+        self._records.append(Records(slot_map, slots, threads, _clock(header.get("clock"))))
         self.pending_rows += int(np.count_nonzero(slot_map))
 
     def _take_output(self, header: Header, frames: Frames) -> None:
@@ -223,6 +252,16 @@ class SessionWriter:
             self.file.threads[known.id] = known
             self._rows["threads"].append({"id": known.id, "lane": lane, "pid": pid, "tid": tid, "name": name})
         return known.id
+
+
+def _clock(points: Sequence[Any] | None) -> list[int] | None:
+    """[tsc0, mono0, tsc1, mono1]; ValueError when it is no line that rises."""
+    if points is None:
+        return None
+    tsc0, mono0, tsc1, mono1 = (int(point) for point in points)
+    if tsc1 <= tsc0 or mono1 < mono0:
+        raise ValueError(f"clock points {points!r} are no rising line")
+    return [tsc0, mono0, tsc1, mono1]
 
 
 def _stream(stream: int | str) -> int:

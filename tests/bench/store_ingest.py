@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import structlog
+
 from actors.store.session_file import SessionFile
 from actors.store.writer import SessionWriter
 from tests.bench.store_records import Traffic, record, two_functions
@@ -33,7 +35,7 @@ def main() -> None:
         path = Path(folder) / "bench.duckdb"
         facts = record()
         file = SessionFile(path, facts)
-        writer = SessionWriter(file)
+        writer = SessionWriter(file, structlog.get_logger())
         writer.accept({"epoch": 1, "seq": 1, "kind": "hooks", "hooks": [hook.model_dump(by_alias=True) for hook in two_functions()]}, [])
         writer.commit()
         times: list[float] = []

@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 import pytest
+import structlog
 
 from actors.store.query.run import run_query
 from actors.store.session_file import SessionFile
@@ -30,7 +31,7 @@ class Session:
 
     def __init__(self, path: Path, events_max: int = 2_000_000) -> None:
         self.file = SessionFile(path, record(SESSION, detail={"eventsMax": events_max}))
-        self.writer = SessionWriter(self.file)
+        self.writer = SessionWriter(self.file, structlog.get_logger())
         self.seq = 0
         self._fill()
         self.connection = self.file.reader()

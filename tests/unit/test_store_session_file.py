@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
+import structlog
 
 from actors.store.query.run import run_query
 from actors.store.session_file import SessionFile
@@ -19,8 +20,9 @@ from tests.bench.store_records import STARTED_NS, Lane, Traffic, record, records
 class Feeder:
     def __init__(self, path: Path, **detail: Any) -> None:
         self.path = path
+        path.parent.mkdir(exist_ok=True)
         self.file = SessionFile(path, record(detail=detail))
-        self.writer = SessionWriter(self.file)
+        self.writer = SessionWriter(self.file, structlog.get_logger())
         self.seq = self.file.position.seq
 
     def send(self, kind: str, header: dict[str, Any] | None = None, frames: list[bytes] | None = None) -> bool:
@@ -38,7 +40,7 @@ class Feeder:
     def reopen(self) -> None:
         self.file.close()
         self.file = SessionFile(self.path, record())
-        self.writer = SessionWriter(self.file)
+        self.writer = SessionWriter(self.file, structlog.get_logger())
 
     def ask(self, **filters: Any) -> Any:
         connection = self.file.reader()
@@ -171,3 +173,29 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     path.write_bytes(b"nonsense" * 1000)
     with pytest.raises(duckdb.Error):
         SessionFile(path, record())
+
+
+@pytest.mark.parametrize(
+    ("header", "frames", "lost"),
+    [
+        ({"kind": "nonsense"}, [], 0),
+        ({"kind": "records", "slices": [], "clock": None}, [b"\x01\x01", bytes(64)], 2),
+        ({"kind": "records", "slices": [{"thread": 1, "pid": 1, "tid": 1, "comm": "x", "slots": 1}], "clock": None}, [b"\x01", bytes(31)], 1),
+        ({"kind": "records", "slices": [{"thread": 1, "pid": 1, "tid": 1, "comm": "x", "slots": 1}], "clock": [1, 2]}, [b"\x01", bytes(32)], 1),
+        ({"kind": "output", "segments": [{"stream": 1, "offset": 0, "bytes": 1, "tsNs": 9}, {"stream": 7}]}, [b"ab"], 2),
+        ({"kind": "event", "events": [{"type": "crash"}]}, [], 1),
+        ({"kind": "hooks", "hooks": [{"id": 1}]}, [], 0),
+        ({"kind": "session", "state": "dancing"}, [], 0),
+    ],
+)
+def test_a_malformed_batch_goes_to_a_file_and_the_stream_goes_on(tmp_path: Path, header: dict[str, Any], frames: list[bytes], lost: int) -> None:
+    feeder = Feeder(tmp_path / "sessions" / "a.duckdb")
+    feeder.hooks()
+    assert feeder.send(header["kind"], header, frames)
+    feeder.records(Lane().enter(1, 1, 1, bytes(8)))
+    feeder.writer.commit()
+    reply = feeder.ask()
+    assert reply.total_count == 1 and reply.events_dropped.get("rejected", 0) == lost
+    assert len(list((tmp_path / "rejected").iterdir())) == 1
+    assert feeder.file.position.seq == 3
+    feeder.file.close()

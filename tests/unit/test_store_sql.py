@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+import structlog
 
 from actors.store.session_file import SessionFile
 from actors.store.sql import run_sql
@@ -21,7 +22,7 @@ from tests.bench.store_records import Lane, record, records, two_functions
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     file = SessionFile(tmp_path / "demo.duckdb", record())
-    writer = SessionWriter(file)
+    writer = SessionWriter(file, structlog.get_logger())
     writer.accept({"epoch": 1, "seq": 1, "kind": "hooks", "hooks": [hook.model_dump(by_alias=True) for hook in two_functions()]}, [])
     lane = Lane().enter(100, 1, 1, struct.pack("<ii", 5, 6)).enter(200, 2, 2, struct.pack("<ii", 7, 8), parent=1).exit(350, 2, 2, 42)
     header, frames = records(lane)

@@ -35,6 +35,7 @@ EXIT: Final = Branch(
 LATE: Final = Branch("late", "raw_exits", "n", "ts", "call", thread="thread", hook="hook", duration="(ts - enter_ts)", result="ret", call="call")
 OUTPUT: Final = Branch("output", "output", "n", "ts", "parent", thread="thread")
 POINT: Final = Branch("point", "points", "n", "ts", "parent", tid="tid")
+CALL: Final = Branch("call", "raw_calls", "n", "ts", "parent", thread="thread", hook="hook", duration="(exit_ts - ts)", result="ret", call="n")  # for views
 ALL: Final = (ENTER, EXIT, LATE, OUTPUT, POINT)
 
 
@@ -78,7 +79,7 @@ def _kind(branch: Branch, selection: Selection, found: Where) -> None:
     if branch.always != "true":
         found.add(branch.always)
     found.add(f"{branch.n} <= {selection.last_n}")
-    match wanted:
+    match None if branch is CALL else wanted:
         case None:
             return
         case "function_enter":
@@ -87,10 +88,10 @@ def _kind(branch: Branch, selection: Selection, found: Where) -> None:
             found.possible &= branch is EXIT or branch is LATE
         case "stdout" | "stderr":
             found.possible &= branch is OUTPUT
-            found.add(f"stream = {OUTPUT_TYPES[wanted]}")
+            found.add(f"stream = {OUTPUT_TYPES[str(wanted)]}")
         case _:
             found.possible &= branch is POINT
-            found.add("type = ?", [wanted])
+            found.add("type = ?", [str(wanted)])
 
 
 def _times(branch: Branch, selection: Selection, found: Where) -> None:
@@ -108,6 +109,8 @@ def _times(branch: Branch, selection: Selection, found: Where) -> None:
 def _place(branch: Branch, selection: Selection, found: Where) -> None:
     if selection.parent is not None:
         found.add(f"{branch.parent} = {selection.parent}")
+        if branch in (ENTER, CALL):  # children are numbered between their parent's enter and its exit
+            found.add(f"n > {selection.parent}" + (f" AND n < {selection.parent_exit}" if selection.parent_exit is not None else ""))
     if selection.hooks is None:
         return
     if branch is POINT:
@@ -139,7 +142,8 @@ def _who(branch: Branch, selection: Selection, found: Where) -> None:
 
 def _values(branch: Branch, selection: Selection, found: Where) -> None:
     if selection.arguments is not None:
-        found.possible &= bool(selection.arguments) and branch is not OUTPUT and branch is not POINT and (branch is not ENTER) == selection.wants_exits
+        of_calls = branch is CALL or (branch is ENTER and not selection.wants_exits) or (branch in (EXIT, LATE) and selection.wants_exits)
+        found.possible &= bool(selection.arguments) and of_calls
         _any(found, [_argument(branch, test) for test in selection.arguments])
     if selection.results is not None:
         found.possible &= bool(selection.results) and branch.result is not None

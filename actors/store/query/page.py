@@ -24,7 +24,10 @@ _FALL: Final = 16
 class PageReader:
     """Reads for one query, in the read transaction that `connection` is in."""
 
-    def __init__(self, file: SessionFile, connection: duckdb.DuckDBPyConnection, selection: Selection, order: Order, snapshot: Snapshot) -> None:
+    def __init__(
+        self, file: SessionFile, connection: duckdb.DuckDBPyConnection, selection: Selection, order: Order, snapshot: Snapshot, total: int | None
+    ) -> None:
+        """`total`: how many match, where a cursor says it; else they are counted."""
         self._file = file
         self._run = connection.execute
         self._selection = selection
@@ -34,13 +37,13 @@ class PageReader:
         self._possible: Possible = [(branch, found) for branch, found in wheres if found.possible]
         self._names = {branch.name for branch, _ in self._possible}
         self._longest = snapshot.map.longest
+        self.total = self._count_all() if total is None else total
         self._scanner = Scanner(connection, snapshot.map, file.value_columns, self._density())
 
-    def _density(self) -> float | None:
-        if not self._selection.countable:
-            return None
-        matching, held = self._file.counts.total(self._wanted)[0], self._file.counts.total()[0]
-        return matching / max(held, 1)
+    def _density(self) -> float:
+        """About which share of the events the filters leave, bounds of time aside where that is known."""
+        matching = self._file.counts.total(self._wanted)[0] if self._selection.evenly_spread else self.total
+        return matching / max(self._file.counts.total()[0], 1)
 
     # Rows
 
@@ -60,8 +63,10 @@ class PageReader:
         match self._order.name:
             case "arrival":
                 return self._scanner.by_arrival(self._possible, limit, after[0] if after else self._selection.after or 0)
+            case "time" if self._selection.parent is not None:
+                return self._scanner.at_once(self._possible, limit, after)
             case "time":
-                return self._scanner.by_time(self._possible, limit, after, self._selection.time_from)
+                return self._scanner.by_time(self._possible, limit, after, self._selection.time_from, self._selection.time_to)
             case "duration":
                 return Found(self._by_duration(limit, after), None)
             case _:
@@ -75,7 +80,7 @@ class PageReader:
         if len(rows) < limit:
             behind = after[1:] if after and after[0] > 0 else None
             lasting = [(branch, _without_duration(branch, found)) for branch, found in self._possible if branch.duration is None or branch is LATE]
-            rest = self._scanner.by_time(lasting, limit - len(rows), behind, self._selection.time_from)
+            rest = self._scanner.by_time(lasting, limit - len(rows), behind, self._selection.time_from, self._selection.time_to)
             rows += [row.keyed(1) for row in rest.rows]
         return rows
 
@@ -87,7 +92,7 @@ class PageReader:
             def more(branch: Branch, least: int = least) -> list[str]:
                 return [f"{branch.duration} >= {least}", *([behind(branch)] if behind else [])]
 
-            rows = self._scanner.fetch(possible, limit, self._order.keys, more)
+            rows = self._scanner.fetch(possible, limit, self._order.keys, more).rows
             if len(rows) >= limit or least == 0:
                 return rows
         return []
@@ -109,7 +114,7 @@ class PageReader:
                 continue
             behind = after[1:] if after is not None and tid == after[0] else None
             possible = [(branch, found) for branch, found in ((branch, self._of_thread(branch, found, tid)) for branch, found in self._possible) if found]
-            found = self._scanner.by_time(possible, limit - len(rows), behind, self._selection.time_from)
+            found = self._scanner.by_time(possible, limit - len(rows), behind, self._selection.time_from, self._selection.time_to)
             rows += [row.keyed(tid) for row in found.rows]
             if len(rows) >= limit:
                 break
@@ -132,7 +137,7 @@ class PageReader:
 
     # Numbers
 
-    def total(self) -> int:
+    def _count_all(self) -> int:
         """Exact: from the counters where the filters allow, else by the same WHERE as the rows."""
         if not self._selection.countable:
             return sum(self._count(branch, found) for branch, found in self._possible)

@@ -14,7 +14,8 @@ from actors.store.query.event_id import event_id
 from actors.store.query.order import Order, order_of
 from actors.store.query.page import PageReader
 from actors.store.query.present import Presenter
-from actors.store.query.selection import resolve
+from actors.store.query.selection import Selection, resolve
+from actors.store.query.views import ViewReader
 from actors.store.session_file import SessionFile
 from strobe.model.query import Query
 from strobe.protocol.store import QueryReply
@@ -42,30 +43,46 @@ def _answer(
     connection.execute("BEGIN TRANSACTION READ ONLY")
     try:
         selection = resolve(session_id, query, list(file.hooks.values()), list(file.threads.values()), snapshot, connection)
-        pages = PageReader(file, connection, selection, order, snapshot)
+        if query.view != "events":
+            return _view(session_id, file, query, connection, selection, snapshot)
+        pages = PageReader(file, connection, selection, order, snapshot, cursor.total if cursor else None)
         # A cursor stands behind what offset skipped on the first page; a repeated offset must not skip again.
         found = pages.rows(query.limit + 1, 0 if cursor else query.offset, cursor.key if cursor else None)
         has_more, rows = len(found.rows) > query.limit, found.rows[: query.limit]
-        total = cursor.total if cursor else pages.total()
         following = None
         last_seen = snapshot.last_n
         if has_more:
-            following = Cursor(query_hash(session_id, query), snapshot.last_n, snapshot.settled_ns, snapshot.newest_ns, total, rows[-1].key)
+            following = Cursor(query_hash(session_id, query), snapshot.last_n, snapshot.settled_ns, snapshot.newest_ns, pages.total, rows[-1].key)
             last_seen = _last_seen(order.name, rows[-1].key, found.unseen, snapshot)
         return QueryReply(
             events=Presenter(session_id, file, connection, query.verbose).events(rows),
-            total_count=total,
+            total_count=pages.total,
             has_more=has_more,
             cursor=following.pack() if following else None,
             last_event_id=event_id(session_id, last_seen) if last_seen else query.after_event_id,
-            settled_until_ns=snapshot.settled_ns,
-            pids=_pids(file),
-            events_dropped=dict(file.losses),
-            crash=crash_summary(session_id, connection) if file.counts.holds("point:crash") else None,
-            newest_ns=snapshot.newest_ns,
+            **_facts(session_id, file, connection, snapshot),
         )
     finally:
         connection.execute("ROLLBACK")
+
+
+def _view(
+    session_id: str, file: SessionFile, query: Query, connection: duckdb.DuckDBPyConnection, selection: Selection, snapshot: Snapshot
+) -> QueryReply:
+    found = ViewReader(session_id, file, connection, selection, snapshot).read(query)
+    facts = _facts(session_id, file, connection, snapshot)
+    return QueryReply(events=found.rows, total_count=found.total, has_more=found.has_more, cursor=None, last_event_id=None, **facts)
+
+
+def _facts(session_id: str, file: SessionFile, connection: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> dict[str, Any]:
+    """What every reply tells about the session."""
+    return {
+        "settled_until_ns": snapshot.settled_ns,
+        "pids": _pids(file),
+        "events_dropped": dict(file.losses),
+        "crash": crash_summary(session_id, connection) if file.counts.holds("point:crash") else None,
+        "newest_ns": snapshot.newest_ns,
+    }
 
 
 def _last_seen(order: str, key: tuple[int, ...], unseen: int | None, snapshot: Snapshot) -> int:

@@ -39,7 +39,10 @@ class ValueTest:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """None means: not asked for. Times are ns since the session's start, bounds included."""
+    """None means: not asked for. Times are ns since the session's start, bounds included.
+
+    `parent_exit`: the number of the parent's own exit, where that is known.
+    """
 
     last_n: int
     event_type: str | None
@@ -57,6 +60,7 @@ class Selection:
     after: int | None
     arguments: tuple[ValueTest, ...] | None
     results: tuple[ValueTest, ...] | None
+    parent_exit: int | None
 
     @property
     def wants_exits(self) -> bool:
@@ -64,10 +68,19 @@ class Selection:
         return self.event_type == "function_exit" or self.min_duration is not None or self.results is not None
 
     @property
+    def every_call(self) -> bool:
+        """No filter leaves out a call."""
+        return self.countable and self.hooks is None and self.threads is None
+
+    @property
     def countable(self) -> bool:
         """The counters can answer it."""
-        rest = (self.time_from, self.time_to, self.min_duration, self.parent, self.after, self.arguments, self.results)
-        return all(part is None for part in rest)
+        return self.evenly_spread and all(part is None for part in (self.time_from, self.time_to, self.after))
+
+    @property
+    def evenly_spread(self) -> bool:
+        """But for bounds of time and number, the counters tell how many events the filters leave."""
+        return all(part is None for part in (self.min_duration, self.parent, self.arguments, self.results))
 
 
 def resolve(
@@ -77,6 +90,7 @@ def resolve(
     function, file = _named(query.function, "function", connection), _named(query.source_file, "sourceFile", connection)
     found = _hooks(query, hooks, connection)
     candidates = [hook for hook in hooks if found is None or hook.id in found]
+    parent = None if query.parent_event_id is None else parse_event_id(session_id, query.parent_event_id, "parentEventId")
     return Selection(
         last_n=snapshot.last_n,
         event_type=query.event_type,
@@ -90,11 +104,18 @@ def resolve(
         time_from=_time(query.time_from, snapshot),
         time_to=_time(query.time_to, snapshot),
         min_duration=query.min_duration_ns,
-        parent=None if query.parent_event_id is None else parse_event_id(session_id, query.parent_event_id, "parentEventId"),
+        parent=parent,
         after=None if query.after_event_id is None else parse_event_id(session_id, query.after_event_id, "afterEventId"),
         arguments=None if query.argument is None else _argument_tests(query.argument, candidates),
         results=None if query.return_value is None else _result_tests(query.return_value, candidates),
+        parent_exit=None if parent is None else _exit_of(parent, connection),
     )
+
+
+def _exit_of(call: int, connection: duckdb.DuckDBPyConnection) -> int | None:
+    """The number of a call's exit, where it is in the same row."""
+    found = connection.execute(f"SELECT exit_n FROM raw_calls WHERE n = {call}").fetchall()
+    return found[0][0] if found else None
 
 
 def _named(wanted: TextFilter | FileFilter | None, field: str, connection: duckdb.DuckDBPyConnection) -> Named | None:
