@@ -7,32 +7,35 @@ struct thread threads[1u << THREAD_BITS];
 uint32_t *tokens;
 struct thread *thread_list; /* all entries of `threads` that were ever used */
 
-/* The bounds of the thread's own stack. The main thread's grows down to the next mapping or its limit; in any other, glibc keeps
- * struct pthread (the thread pointer) at the upper end of the stack, however the memory was got. The main thread of a child that another
- * thread forked runs on that thread's stack. */
+#define MAIN_GAP (128ull << 20)  /* the kernel keeps at least so much below the main stack free of mappings */
+#define STACK_USUAL (8ull << 20)
+
+/* The bounds of the thread's own stack, within which slots are read and written without a look whether memory is there. The main thread's
+ * grows down to its limit; in any other, glibc keeps struct pthread (the thread pointer) at the upper end of the stack, however the
+ * memory was got. The main thread of a child that another thread forked runs on that thread's stack. A stack that is deeper than what is
+ * certain works like one of a coroutine: right, but slower. */
 static void find_native_stack(struct thread *thread)
 {
     struct maps maps;
     struct mapping mapping;
-    uint64_t before = 0, limit[2] = {~0ull, ~0ull}, here = (uint64_t)__builtin_frame_address(0);
+    uint64_t limit[2] = {STACK_USUAL, 0}, here = (uint64_t)__builtin_frame_address(0);
     thread->native_low = thread->native_high = 0;
+    system_call(CALL_GETRLIMIT, 3 /* RLIMIT_STACK */, (uint64_t)limit, 0, 0, 0, 0);
     if (!maps_open(&maps))
         return;
     while (maps_next(&maps, &mapping)) {
         bool below_key = thread->key > mapping.start && thread->key <= mapping.end;
         if (below_key && (thread->tid != thread->pid || (here >= mapping.start && here < thread->key))) {
-            thread->native_low = mapping.start;
+            uint64_t most = limit[0] < MAIN_GAP && limit[0] > STACK_USUAL ? limit[0] : STACK_USUAL;
+            thread->native_low = thread->key - mapping.start > most ? thread->key - most : mapping.start; /* neighbours look like one mapping */
             thread->native_high = thread->key;
             break;
         }
         if (mapping.is_stack && thread->tid == thread->pid) {
-            system_call(CALL_GETRLIMIT, 3 /* RLIMIT_STACK */, (uint64_t)limit, 0, 0, 0, 0);
-            uint64_t low = limit[0] < mapping.end ? mapping.end - limit[0] : 0;
-            low = low < mapping.start ? low : mapping.start;
-            thread->native_low = low > before ? low : before;
+            uint64_t low = mapping.end - (limit[0] < MAIN_GAP ? limit[0] : MAIN_GAP);
+            thread->native_low = low < mapping.start ? low : mapping.start;
             thread->native_high = mapping.end;
         }
-        before = mapping.end;
     }
     maps_close(&maps);
 }

@@ -75,7 +75,7 @@ static void unwind_lands(struct thread *thread, const uint8_t *context)
 }
 
 /* longjmp on glibc: the saved stack pointer is word 6, mangled with the thread's pointer guard. */
-static void long_jump(struct thread *thread, uint64_t buffer)
+static void long_jump(struct thread *thread, uint64_t slot, uint64_t buffer)
 {
     uint64_t words[8] = {0};
     if (read_safely(words, buffer, 64) < 64)
@@ -84,6 +84,9 @@ static void long_jump(struct thread *thread, uint64_t buffer)
     if (!is_native(thread, target) || thread->carved)
         return;
     shadow_reap(thread, thread->native_low, target);
+    struct { uint64_t base; int32_t flags, gap; uint64_t bytes; } signals = {0, 0, 0, 0};
+    if (!is_native(thread, slot) && !system_call(CALL_SIGALTSTACK, 0, (uint64_t)&signals, 0, 0, 0, 0) && (signals.flags & 1 /* SS_ONSTACK */))
+        shadow_reap(thread, signals.base, signals.base + signals.bytes); /* out of a handler on a stack of its own */
     if ((thread->slow & SLOW_UNWINDING) && target > thread->unwinding)
         unwind_over(thread);
     if ((thread->slow & SLOW_RESTORED) && !(thread->slow & SLOW_UNWINDING))
@@ -166,7 +169,7 @@ __attribute__((used)) uint64_t strobe_on_internal(struct saved *saved)
         break;
     }
     case INTERNAL_LONGJMP:
-        long_jump(thread, saved->rdi);
+        long_jump(thread, slot, saved->rdi);
         break;
     case INTERNAL_CONTEXT:
         new_context(thread, saved->rdi);

@@ -48,9 +48,10 @@ def test_longjmp(internals: bool) -> None:
     assert counts(run.recording, ENTER, EXIT, UNWIND) == {1: (times, times, 0), 2: (jumped, 0, jumped), 3: (times, times, 0)}
 
 
-def test_signal_handlers_that_leave_by_siglongjmp() -> None:
+@pytest.mark.parametrize("scenario", ["handlers_that_leave", "handlers_that_leave_their_stack"])
+def test_signal_handlers_that_leave_by_siglongjmp(scenario: str) -> None:
     """Every other handler never returns to what it interrupted, the recorder at any instruction included."""
-    run = run_selftest("calls.c", "handlers_that_leave", 1_000, chunks=256, drained=True)
+    run = run_selftest("calls.c", scenario, 600, chunks=256, drained=True)
     assert run.code == 0, run.stderr
     words = run.stdout.split()
     numbers = dict(zip(words[::2], map(int, words[1::2]), strict=True))

@@ -183,14 +183,17 @@ static void on_alarm_leave(int signo)
 }
 
 /* Handlers that leave by siglongjmp wherever they struck, inside the recorder too. */
-static void handlers_that_leave(void)
+static void handlers_leave_from(void *stack)
 {
+    stack_t alternate = {.ss_sp = stack, .ss_size = 65536};
+    if (stack)
+        sigaltstack(&alternate, NULL);
     trace_internals();
     trace(leaf, 1, TWO_INTS);
     trace(middle, 2, ONE_INT);
     trace(in_handler, 4, ONE_INT);
     volatile long calls = 0, wrong = 0;
-    struct sigaction action = {.sa_handler = on_alarm_leave, .sa_flags = 0};
+    struct sigaction action = {.sa_handler = on_alarm_leave, .sa_flags = stack ? SA_ONSTACK : 0};
     sigaction(SIGALRM, &action, NULL);
     static const struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
     sigsetjmp(back, 1);
@@ -203,6 +206,9 @@ static void handlers_that_leave(void)
     setitimer(ITIMER_REAL, &never, NULL);
     printf("calls %ld wrong %ld handled %ld last %ld\n", calls, wrong, handled, outer_call(1));
 }
+
+static void handlers_that_leave(void) { handlers_leave_from(NULL); }
+static void handlers_that_leave_their_stack(void) { handlers_leave_from(malloc(65536)); }
 
 static jmp_buf jump;
 TRACED long jumper(long n)
@@ -521,7 +527,7 @@ int main(int count, char **arguments)
 {
     static const struct { const char *name; void (*run)(void); } scenarios[] = {
         {"nesting", nesting}, {"recursion", recursion}, {"registers", registers}, {"tails", tails}, {"threads", threads}, {"successors", successors},
-        {"handlers", handlers}, {"handlers_elsewhere", handlers_elsewhere}, {"handlers_that_leave", handlers_that_leave}, {"jumps", jumps},
+        {"handlers", handlers}, {"handlers_elsewhere", handlers_elsewhere}, {"handlers_that_leave", handlers_that_leave}, {"handlers_that_leave_their_stack", handlers_that_leave_their_stack}, {"jumps", jumps},
         {"coroutines", coroutines}, {"coroutines_in_frame", coroutines_in_frame}, {"coroutines_that_move", coroutines_that_move}, {"forks", forks},
         {"vforks", vforks}, {"preemptive", preemptive}, {"forks_in_thread", forks_in_thread}, {"strings", strings}, {"doubles", doubles}, {"managed", managed}, {"output", output}, {"flood", flood}, {"sampled", sampled}, {"park", park},
     };
