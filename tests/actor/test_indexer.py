@@ -45,7 +45,7 @@ async def test_load_resolve_plans(home: Path) -> None:
         assert plans.complete and all(plan.typed for plan in plans.plans)
         send = plans.plans[[place.function for place in reply.places].index("net::Connection::send")]
         assert [(value.name, value.type_name, value.scalar) for value in send.arguments] == [
-            ("this", "Connection *", "pointer"), ("text", "const char *", "cstring"), ("length", "int", "int"),
+            ("this", "net::Connection *", "pointer"), ("text", "const char *", "cstring"), ("length", "int", "int"),
         ]  # fmt: skip
 
 
