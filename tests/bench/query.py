@@ -18,6 +18,7 @@ CALLS_PER_ORDER: Final = 5
 ORDERS_PER_S: Final = 60_000
 SEED: Final = 20_261_121
 RECORD_S: Final = 240.0
+STORED_S: Final = 30.0
 
 ANY_ORDER: Final = object()  # replaced by a random order's id in each query
 
@@ -57,9 +58,14 @@ async def _record(strobe: Strobe, orders: int) -> str:
     patterns = ["handle_order", "parse_order", "price_of", "discount", "store_order"]
     session_id = await strobe.launch(path, str(orders), str(ORDERS_PER_S), "4", root=TARGETS, trace=patterns)
     await strobe.until_ended(session_id, within_s=RECORD_S)
-    reply = await strobe.call("debug_query", sessionId=session_id, eventType="function_exit", limit=1)
-    if reply["totalCount"] != orders * CALLS_PER_ORDER:
-        raise RuntimeError(f"{reply['totalCount']} calls of {orders * CALLS_PER_ORDER} were stored; dropped: {reply.get('eventsDropped')}")
+    wanted, deadline = orders * CALLS_PER_ORDER, time.monotonic() + STORED_S
+    while True:
+        reply = await strobe.call("debug_query", sessionId=session_id, eventType="function_exit", limit=1)
+        if reply["totalCount"] == wanted:
+            break
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{reply['totalCount']} calls of {wanted} were stored; dropped: {reply.get('eventsDropped')}")
+        await asyncio.sleep(0.1)
     return session_id
 
 

@@ -49,6 +49,25 @@ class Trial:
         return self.events / self.seconds
 
 
+class Cpu:
+    """CPU seconds of processes since the start, as last seen while they lived: a session's process ends once all of it is stored."""
+
+    def __init__(self, pids: dict[str, int]) -> None:
+        self._pids = pids
+        self._first = {name: _cpu_s(pid) for name, pid in pids.items()}
+        self._last = dict(self._first)
+
+    def look(self, name: str) -> bool:
+        """Notes the process's CPU seconds; False once it is gone."""
+        seconds = _cpu_s(self._pids[name])
+        if seconds >= 0:
+            self._last[name] = seconds
+        return seconds >= 0
+
+    def seconds(self) -> dict[str, float]:
+        return {name: self._last[name] - self._first[name] for name in self._pids}
+
+
 def run(options: Options) -> list[Figure]:
     return asyncio.run(_measure(2.0 if options.quick else 10.0, RATES[:2] if options.quick else RATES))
 
@@ -75,17 +94,18 @@ async def _trial(rate: int, seconds: float) -> Trial:
     async with live_node({"events.maxPerSession": 100_000_000}) as strobe:
         session_id = await strobe.launch(path, str(rate // 2), str(seconds), root=TARGETS, trace=["work"])
         pids = await _pids(strobe, session_id)
-        before = {name: _cpu_s(pid) for name, pid in pids.items()}
+        cpu_used = Cpu(pids)
         started = time.monotonic()
-        used = await _until_exit(pids["target"])
+        while cpu_used.look("target"):
+            cpu_used.look("session")
+            await asyncio.sleep(0.05)
         ended = time.monotonic()
         calls, took = await _result(strobe, session_id)
-        stored, dropped = await _until_stored(strobe, session_id, 2 * calls)
+        stored, dropped = await _until_stored(strobe, session_id, 2 * calls, cpu_used)
         late = time.monotonic() - ended
-        for name in ("session", "store"):
-            used[name] = _cpu_s(pids[name])
+        cpu_used.look("store")
         wall = time.monotonic() - started
-        cpu = {name: 100 * (used[name] - before[name]) / wall for name in pids}
+        cpu = {name: 100 * seconds / wall for name, seconds in cpu_used.seconds().items()}
         await strobe.call("debug_session", action="stop", sessionId=session_id, retain=True)
         size = await _settled_size(strobe.home / "sessions" / f"{session_id}.duckdb")
     return Trial(rate, 2 * calls, took, stored, dropped, late, cpu, size / max(1, stored))
@@ -99,31 +119,29 @@ async def _pids(strobe: Strobe, session_id: str) -> dict[str, int]:
     return {name: pid for name, pid in found.items() if pid is not None}
 
 
-async def _until_exit(pid: int) -> dict[str, float]:
-    """Waits for the target's end without asking Strobe anything: {target: its last CPU seconds seen}."""
-    used = 0.0
-    while (seconds := _cpu_s(pid)) >= 0:
-        used = seconds
-        await asyncio.sleep(0.05)
-    return {"target": used}
-
-
-async def _until_stored(strobe: Strobe, session_id: str, wanted: int, *, within_s: float = 60.0) -> tuple[int, int]:
+async def _until_stored(strobe: Strobe, session_id: str, wanted: int, cpu: Cpu, *, within_s: float = 60.0) -> tuple[int, int]:
+    """(events in the timeline, calls dropped): a call that finds no room is counted once, and loses both its events."""
     deadline = time.monotonic() + within_s
     while True:
         reply = await strobe.call("debug_query", sessionId=session_id, function={"equals": "work"}, limit=1)
         stored, dropped = reply["totalCount"], sum(reply.get("eventsDropped", {}).values())
-        if stored + dropped >= wanted or time.monotonic() > deadline:
+        cpu.look("session")
+        if stored + 2 * dropped >= wanted or time.monotonic() > deadline:
             return stored, dropped
         await asyncio.sleep(0.02)
 
 
-async def _result(strobe: Strobe, session_id: str) -> tuple[int, float]:
-    stdout, _ = await strobe.output(session_id)
-    found = re.search(rb"calls (\d+) seconds ([0-9.]+)", stdout)
-    if not found:
-        raise RuntimeError(f"the target said nothing of its calls: {stdout!r}")
-    return int(found[1]), float(found[2])
+async def _result(strobe: Strobe, session_id: str, *, within_s: float = 60.0) -> tuple[int, float]:
+    """What the target printed of itself at its end: calls made, seconds taken. Its output may still be on its way."""
+    deadline = time.monotonic() + within_s
+    while True:
+        stdout, _ = await strobe.output(session_id)
+        found = re.search(rb"calls (\d+) seconds ([0-9.]+)\n", stdout)
+        if found:
+            return int(found[1]), float(found[2])
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the target said nothing of its calls: {stdout!r}")
+        await asyncio.sleep(0.02)
 
 
 async def _settled_size(path: Path, *, within_s: float = 30.0) -> int:
