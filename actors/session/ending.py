@@ -10,7 +10,6 @@ from collections.abc import Callable
 from actors.session import crash as crashes
 from actors.session.lifecycle import Drained, Ended, StopAsked
 from actors.session.modules import parse_maps
-from actors.session.ptrace import patching
 from actors.session.target import Asker, Target
 from actors.session.tracing import Tracing
 from strobe.errors import StrobeError
@@ -95,15 +94,12 @@ class Ending:
         return StopReply(status=life.state, exit_code=life.exit_code, signal=life.signal, target_alive=alive)
 
     async def _leave(self) -> None:
-        """Flags off, the functions' bytes back. The recorder's own patches go too; its pages stay."""
+        """Flags off, the functions' bytes back. The recorder's own patches stay: a traced frame that is still open needs its unwinder hooks."""
         target = self.target
         for item in target.journal.probes.installed.values():
             target.pool.hooks[item.hook.id]["flags"] = 0
         target.pool.set_recording(False)
         await self.tracing.restore_functions()
-        if target.journal.internal and target.keeper.target_alive():
-            await asyncio.to_thread(patching.restore, target.pid, target.journal.internal)
-            target.journal.internal = []
 
     def _kill(self) -> None:
         target = self.target

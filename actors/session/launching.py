@@ -94,11 +94,13 @@ def _request(ask: Launch, *, stop: bool) -> LaunchRequest:
 
 
 def _undo(keeper: Keeper, pool: Pool) -> None:
-    if keeper.alive():
-        keeper.control.kill_tree(signal.SIGKILL)
-        keeper.control.drain()
-    keeper.close()
-    pool.unlink()
+    try:
+        if keeper.alive():
+            keeper.control.kill_tree(signal.SIGKILL)
+            keeper.control.drain()
+    finally:
+        keeper.close()
+        pool.unlink()
 
 
 async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, pool: Pool, keeper: Keeper, collector_for: Any, stages: Stages) -> Launched:
@@ -121,7 +123,6 @@ async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, poo
             target.capabilities = capabilities(finding_of(facts, ask, journal.recorder, has_symbols=index.has_symbols or index.has_debug_info))
         journal.capabilities, journal.running = target.capabilities, True
         journal.save(folder)
-        await asyncio.to_thread(patching.resume, target.pid)
     except BaseException:
         await asyncio.to_thread(collector.abandon)
         raise

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import frida
@@ -17,7 +19,7 @@ from actors.spawner.preparation import Loaded, Preparation, finish, prepare_hook
 from actors.spawner.process import TargetProcess
 from actors.spawner.quiet import QuietDevice
 from actors.spawner.refusal import check_free, explain
-from actors.spawner.visit import FRIDA_ERRORS, STEP_S, Visit, bounded
+from actors.spawner.visit import FRIDA_ERRORS, QUIETLY, STEP_S, Visit, bounded
 from strobe.protocol.spawner import Prepare, PrepareReply
 
 
@@ -40,15 +42,12 @@ class Injector:
         async with self._turn:
             if isinstance(self._agent, bytes):
                 return
-            command = [sys.executable, "-I", "-S", "-c", "input()"]
-            guinea = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                session = await bounded((await self._local()).attach(guinea.pid), STEP_S * 3, "attach")
+            with _guinea_pig() as process:
+                if not await asyncio.to_thread(_ready, process):
+                    raise TimeoutError(f"{sys.executable} did not start in {STEP_S:g} s")
+                session = await bounded((await self._local()).attach(process.pid, **QUIETLY), STEP_S * 3, "attach")
                 self._agent = await bounded(session.compile_script(str(self._agent), name="strobe", runtime="qjs"), STEP_S, "compile")
                 await bounded(session.detach(), STEP_S, "detach")
-            finally:
-                guinea.kill()
-                guinea.wait()
 
     async def prepare(self, ask: Prepare) -> PrepareReply:
         """See the protocol. Errors: FRIDA_ATTACH_FAILED, PROCESS_EXITED."""
@@ -61,7 +60,7 @@ class Injector:
                     return await attach_hooks(resident, ask.hooks)
                 return await self._visit(target, ask)
             except FRIDA_ERRORS as error:
-                raise explain(target, error) from error
+                raise await explain(target, error) from error
 
     async def close(self) -> None:
         """Nothing of Frida's is left here: no thread, process, socket or file. Agents that record as a fallback go on in their targets."""
@@ -80,7 +79,7 @@ class Injector:
         return self._device.device
 
     async def _visit(self, target: TargetProcess, ask: Prepare) -> PrepareReply:
-        visit = await Visit.enter(await self._local(), target, self._agent, held=ask.held)
+        visit = await Visit.enter(await self._local(), target, self._agent)
         stays = False
         try:
             outcome = await self._work(visit, ask)
@@ -113,6 +112,24 @@ class Injector:
         if loaded.status:
             raise NotLoaded(f"it cannot map {pool_path}: {os.strerror(-loaded.status)}")
         return loaded
+
+
+@contextmanager
+def _guinea_pig() -> Iterator[subprocess.Popen[bytes]]:
+    """A process to attach to that is not the user's; it ends with us, whatever happens: its standard input does."""
+    command = [sys.executable, "-I", "-S", "-c", "print(flush=True); input()"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _ready(process: subprocess.Popen[bytes]) -> bool:
+    """It has said so: attaching to a process that is still being loaded may kill it."""
+    assert process.stdout is not None
+    return bool(select.select([process.stdout], [], [], STEP_S)[0]) and bool(process.stdout.read(1))
 
 
 class NotLoaded(Exception):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
 from typing import Final
 
 from actors.spawner.process import TargetProcess, describe
 from strobe.errors import Code, StrobeError
 
+DYING_S: Final = 0.5
+POLL_S: Final = 0.005
 YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
 
 
@@ -19,18 +23,19 @@ def check_free(target: TargetProcess) -> None:
     """Errors: PROCESS_EXITED; FRIDA_ATTACH_FAILED when another debugger holds it (Frida would wait 10 s to find out)."""
     target.state()
     tracer = target.tracer()
-    if tracer:
+    if tracer and not Path(f"/proc/self/task/{tracer}").exists():  # a thread of Frida's in this process lets go by itself
         raise attach_failed(target.pid, f"{describe(tracer)} traces it already", "Detach that debugger, then try again.")
 
 
-def explain(target: TargetProcess, error: Exception) -> StrobeError:
-    """The error to reply when a step of a visit failed with `error`."""
-    if isinstance(error, StrobeError):
-        return error
-    try:
-        check_free(target)
-    except StrobeError as found:
-        return found
+async def explain(target: TargetProcess, error: Exception) -> StrobeError:
+    """The error to reply when a step of a visit failed with `error`. A target that is dying gets the time to be dead."""
+    deadline = time.monotonic() + DYING_S
+    while time.monotonic() < deadline:
+        try:
+            check_free(target)
+        except StrobeError as found:
+            return found
+        await asyncio.sleep(POLL_S)
     words = str(error).strip().rstrip(".") or "it took too long"
     if type(error).__name__ == "PermissionDeniedError":
         return attach_failed(target.pid, f"ptrace is not permitted ({words}){_yama()}", _permission_step(target))

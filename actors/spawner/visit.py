@@ -22,6 +22,11 @@ FRIDA_ERRORS: Final = (
     frida.aio.RPCException, TimeoutError,
 )  # fmt: skip
 
+# What Frida would hook for itself (signals, exit, thread suspension, the unwinder) it hooks while the target's threads run and takes away again
+# on leaving. None of it is needed here. With all of it 3 of about 370 visits to a busy target killed it (the one looked into: a null listener
+# called in Frida's agent); without, none of 240.
+QUIETLY: Final[dict[str, Any]] = {"exceptor": "off", "exit_monitor": False, "thread_suspend_monitor": False, "unwind_broker": False}
+
 T = TypeVar("T")
 
 
@@ -46,17 +51,18 @@ class Visit:
     held_at: int | None
 
     @classmethod
-    async def enter(cls, device: frida.aio.Device, target: TargetProcess, agent: bytes | str, *, held: bool) -> Visit:
-        """`agent` is the bundle, as text or compiled. A target stopped at exec is run up to its entry point and held there."""
+    async def enter(cls, device: frida.aio.Device, target: TargetProcess, agent: bytes | str) -> Visit:
+        """`agent` is the bundle, as text or compiled. A target stopped at exec is run up to its entry point and held there; any other that
+        was stopped is held where it was."""
         before = target.injected_mappings()
-        session = await bounded(device.attach(target.pid), ATTACH_S, "attach")
+        session = await bounded(device.attach(target.pid, **QUIETLY), ATTACH_S, "attach")
         brought = target.injected_mappings() - before
-        held_at = target.program_counter() if held and target.state() == "t" else None
+        held_at = target.program_counter() if target.state() == "t" else None
         try:
             script = await bounded(_create(session, agent), STEP_S, "script creation")
             await bounded(script.load(), STEP_S, "script load")
         except BaseException:
-            await _detach(session)
+            await _go(device, target, session, brought, held_at)
             raise
         return cls(device, target, session, script, brought, held_at)
 
@@ -76,12 +82,10 @@ class Visit:
 
     async def leave(self) -> None:
         """The agent goes; a target that was held stays stopped where it was, traced by nobody."""
-        await bounded(self.script.unload(), STEP_S, "unload")
-        await _detach(self.session)
-        if self.held_at is None:
-            await wait_left(self.target, self.brought)
-        else:
-            await hand_over(self.device, self.target, self.brought, self.held_at)
+        try:
+            await bounded(self.script.unload(), STEP_S, "unload")
+        finally:
+            await _go(self.device, self.target, self.session, self.brought, self.held_at)
 
 
 async def _create(session: frida.aio.Session, agent: bytes | str) -> frida.aio.Script:
@@ -90,5 +94,9 @@ async def _create(session: frida.aio.Session, agent: bytes | str) -> frida.aio.S
     return await session.create_script(agent, name="strobe", runtime="qjs")
 
 
-async def _detach(session: frida.aio.Session) -> None:
+async def _go(device: frida.aio.Device, target: TargetProcess, session: frida.aio.Session, brought: frozenset[int], held_at: int | None) -> None:
     await bounded(session.detach(), STEP_S, "detach")
+    if held_at is None:
+        await wait_left(target, brought)
+    else:
+        await hand_over(device, target, brought, held_at)

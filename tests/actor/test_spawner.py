@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actors.session.ptrace import calls
 from actors.session.ptrace.patching import install, restore, take_over
 from actors.session.ptrace.threads import thread_ids, thread_state, tracer_of
 from actors.spawner.injector import Injector
@@ -369,16 +368,35 @@ def test_without_a_pool_nothing_is_recorded_and_the_program_runs(launches: Launc
 # When it cannot be done
 
 
+def test_a_target_that_was_stopped_stays_stopped(pool: Pool) -> None:
+    async def work() -> None:
+        with busy() as target:
+            async with injector() as host:
+                os.kill(target.pid, signal.SIGSTOP)
+                eventually(lambda: thread_state(target.pid, target.pid) == "T", "stopped")
+                reply = await prepare(host, target.pid, pool, hook_specs(target.pid, target.path, target.names[:50]))
+                assert reply.recorder == "native" and len(reply.patches) > 40
+                assert thread_state(target.pid, target.pid) == "T" and tracer_of(target.pid, target.pid) == 0
+                assert not (await asyncio.to_thread(install, target.pid, reply.writes, reply.patches)).skipped
+                os.kill(target.pid, signal.SIGCONT)
+                target.tell("hold")
+                target.quit()
+
+    run(work())
+
+
 def test_a_process_that_is_gone_or_held_by_another(pool: Pool) -> None:
     async def work() -> None:
         async with injector() as host:
             sleeper = subprocess.Popen(["sleep", "60"])
+            debugger = subprocess.Popen([sys.executable, "-c", HOLD, str(sleeper.pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             try:
-                seize(sleeper.pid)
+                assert debugger.stdout is not None and debugger.stdout.readline() == b"held\n"
                 with pytest.raises(StrobeError) as raised:
                     await prepare(host, sleeper.pid, pool, [])
-                assert raised.value.code is Code.FRIDA_ATTACH_FAILED and f"(pid {os.getpid()}" in raised.value.what
+                assert raised.value.code is Code.FRIDA_ATTACH_FAILED and f"(pid {debugger.pid})" in raised.value.what
             finally:
+                debugger.communicate()
                 sleeper.kill()
                 sleeper.wait()
             with pytest.raises(StrobeError) as raised:
@@ -388,9 +406,13 @@ def test_a_process_that_is_gone_or_held_by_another(pool: Pool) -> None:
     run(work())
 
 
-def seize(pid: int) -> None:
-    """As a debugger does; the kernel ends it with the process."""
-    calls.ptrace(calls.SEIZE, pid)
+HOLD = """
+import sys
+from actors.session.ptrace import calls
+calls.ptrace(calls.SEIZE, int(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
 
 
 @pytest.mark.parametrize("tries", [4, pytest.param(40, marks=pytest.mark.full)])
