@@ -10,6 +10,7 @@ import shutil
 import threading
 import time
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,8 +19,10 @@ from actors.store.files import Files
 from actors.store.ingest import Ingest
 from actors.store.queries import Queries
 from actors.store.query.run import run_query
+from actors.store.retention import expired
 from actors.store.sql import run_sql
 from strobe import paths
+from strobe.config import load_settings
 from strobe.model.session import SessionRecord, SessionState
 from strobe.protocol.base import Done
 from strobe.protocol.store import (
@@ -46,6 +49,7 @@ from strobe.runtime import Actor, Context, handles, on_notice
 GREETING_S: Final = 20.0  # sessions that live say HELLO within it after the store started
 QUERY_S: Final = 10.0
 QUERY_THREADS: Final = 4
+LOOK_AFTER_S: Final = 60.0
 SQL_THREADS: Final = 2
 
 
@@ -56,6 +60,9 @@ class Store(Actor):
         home = Path(paths.home())
         paths.private_folder(home)
         self._catalog = Catalog(home / "catalog.duckdb", paths.sessions_folder())
+        if self._catalog.set_aside is not None:
+            unreadable = [str(file) for file in self._catalog.unreadable]
+            self.log.error("catalog was damaged and is rebuilt; pending patterns are lost", aside=str(self._catalog.set_aside), unreadable=unreadable)
         self._files = Files(paths.sessions_folder(), self._catalog)
         self._queries = Queries("query", QUERY_THREADS)
         self._sql = Queries("sql", SQL_THREADS, nice=10)
@@ -223,4 +230,15 @@ class Store(Actor):
                 await self._lose(record.session_id)
         while True:
             await asyncio.to_thread(self._files.close_idle)
-            await asyncio.sleep(30)
+            await self._purge()
+            await asyncio.sleep(LOOK_AFTER_S)
+
+    async def _purge(self) -> None:
+        """Deletes what the settings no longer let it keep."""
+        settings = await asyncio.to_thread(load_settings)
+        records = await asyncio.to_thread(self._catalog.sessions)
+        sizes = await asyncio.to_thread(self._files.on_disk)
+        for session_id in expired(records, sizes, time.time_ns(), settings.values["retention.days"], settings.values["retention.maxBytes"]):
+            self.log.info("session purged", session=session_id, bytes=sizes.get(session_id, 0))
+            await asyncio.wrap_future(self._ingest.call(partial(self._ingest.release, session_id)))
+            await asyncio.to_thread(self._delete, session_id)

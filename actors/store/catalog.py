@@ -33,11 +33,13 @@ class Catalog:
         self._folder = sessions_folder
         self._lock = threading.Lock()
         self.set_aside: Path | None = None
+        self.unreadable: list[Path] = []
         try:
             self._connection = self._open(path)
         except duckdb.Error:
             self.set_aside = _set_aside(path)
             self._connection = self._open(path)
+            self._rebuild()
 
     @staticmethod
     def _open(path: Path) -> duckdb.DuckDBPyConnection:
@@ -50,6 +52,22 @@ class Catalog:
             connection.close()
             raise
         return connection
+
+    def _rebuild(self) -> None:
+        """From the session files, each of which holds its own row. One that cannot be read stays where it is, unlisted."""
+        for file in sorted(self._folder.glob("*.duckdb")):
+            try:
+                connection = open_instance(file)
+            except duckdb.Error:
+                self.unreadable.append(file)
+                continue
+            try:
+                for (text,) in connection.execute("SELECT record FROM session").fetchall():
+                    self.put(SessionRecord.model_validate_json(text))
+            except (duckdb.Error, ValueError):
+                self.unreadable.append(file)
+            finally:
+                connection.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -158,7 +176,8 @@ def _put(run: duckdb.DuckDBPyConnection, record: SessionRecord) -> None:
 def _set_aside(path: Path) -> Path:
     """Moves a damaged file and its log out of the way, for someone to look at."""
     aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
-    path.rename(aside)
+    if path.exists():
+        path.rename(aside)
     log = path.with_name(path.name + ".wal")
     if log.exists():
         log.rename(aside.with_name(aside.name + ".wal"))

@@ -22,7 +22,8 @@ from strobe.runtime.log import Logger
 from strobe.runtime.stream import Batch, Position, StreamConsumer
 
 _T = TypeVar("_T")
-POLL_MS: Final = 10
+POLL_MS: Final = 50
+BUSY_POLL_MS: Final = 2  # while something waits to be committed
 BATCHES_MAX: Final = 64  # taken in one go
 WAITING_MAX: Final = 1000  # calls from other threads
 RETRY_S: Final = 1.0
@@ -72,7 +73,7 @@ class Ingest:
     def run(self) -> None:
         try:
             while not self._stopping.is_set():
-                for batch in self.consumer.receive(POLL_MS, BATCHES_MAX):
+                for batch in self.consumer.receive(self._wait_ms(), BATCHES_MAX):
                     self._take(batch)
                 self._run_calls()
                 now = time.monotonic_ns()
@@ -84,6 +85,10 @@ class Ingest:
                 self._commit(session_id, writer)
         finally:
             self.consumer.close()
+
+    def _wait_ms(self) -> int:
+        """No longer than until the next commit that may be due."""
+        return BUSY_POLL_MS if any(writer.pending for writer in self._writers.values()) else POLL_MS
 
     def _position_of(self, session_id: str) -> Position:
         writer = self._writer(session_id)

@@ -29,7 +29,7 @@ from strobe.runtime.log import Logger
 
 COMMIT_ROWS: Final = 250_000
 COMMIT_NS: Final = 50_000_000
-QUIET_NS: Final = 15_000_000  # few rows are committed sooner: they cost little, and someone may be waiting for them
+QUIET_NS: Final = 4_000_000  # few rows are committed sooner: they cost little, and someone may be waiting for them
 QUIET_ROWS: Final = 4_096
 STREAMS: Final = {"stdout": 1, "stderr": 2}
 MALFORMED: Final = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError)  # what a batch of another shape can raise
