@@ -76,6 +76,32 @@ static void chunk_close(uint32_t index)
     SHARED_STORE(&chunk->state, LANE_CHUNK_STATE_CLOSED);
 }
 
+/* The first slot from `at` on that nothing is published over; `end` when there is none. */
+static uint32_t chunk_gap(uint32_t index, uint32_t at, uint32_t end)
+{
+    const volatile uint8_t *map = (uint8_t *)chunk_at(index) + LANE_CHUNK_MAP_OFFSET;
+    for (uint8_t slots; at < end && (slots = map[at]);)
+        at += slots;
+    return at < end ? at : end;
+}
+
+static bool gap_stays(const struct gap *gap)
+{
+    struct lane_chunk *chunk = chunk_at(gap->chunk);
+    return gap->serial && SHARED_LOAD(&chunk->state) == LANE_CHUNK_STATE_CLOSED && SHARED_LOAD(&chunk->serial) == gap->serial;
+}
+
+/* A chunk is closed in which an interrupted frame may leave a gap: noted for lane_heal. */
+static void gap_note(struct thread *thread, uint32_t index)
+{
+    struct gap *gaps = thread_gaps(thread);
+    for (uint32_t i = 0; i < GAPS && chunk_gap(index, 0, LANE_CHUNK_SLOTS) < LANE_CHUNK_SLOTS; i++)
+        if (!gap_stays(&gaps[i])) {
+            gaps[i] = (struct gap){index, chunk_at(index)->serial};
+            return;
+        }
+}
+
 /* The current chunk is full, or may not be used for this kind of record: goes on to another. Signals are blocked, so no handler can
  * come between the claim and the switch; an interrupted frame further out finds the new word at its next xadd. */
 static bool lane_switch(struct thread *thread, uint32_t slots, bool trace)
@@ -89,6 +115,8 @@ static bool lane_switch(struct thread *thread, uint32_t slots, bool trace)
             thread->word = index < 0 ? WORD_NONE : (uint64_t)index << 32 | (reserve ? WORD_RESERVE : 0);
             if (WORD_CHUNK(word) != WORD_NO_CHUNK) {
                 pad_rest(word);
+                if (thread->nested)
+                    gap_note(thread, WORD_CHUNK(word));
                 chunk_close(WORD_CHUNK(word));
             }
             if (reserve && index >= 0)
@@ -137,27 +165,41 @@ void lane_forget(struct thread *thread)
 {
     thread->word = WORD_NONE;
     thread->order = 0;
+    for (uint32_t i = 0; i < GAPS; i++)
+        thread_gaps(thread)[i].serial = 0;
     clear_bits_own(&thread->slow, SLOW_RESERVE);
 }
 
-/* Publishes PAD over what frames that are gone have reserved and will never publish. Only called when no frame of the recorder is
- * running in this thread, so every gap below the reserved mark is such a one. Older chunks of the thread have none, or only from a
- * frame abandoned across a chunk switch, which the session skips when the thread ends. */
+/* Publishes PAD over the gaps in the first `end` slots of a chunk that is in this state and use. A closed chunk with a gap is never freed; one
+ * without may be someone else's by now, who leaves the state CLOSED before clearing the map and changes `serial` before closing it. */
+static void chunk_heal(struct gap chunk, uint32_t state, uint32_t end)
+{
+    const volatile uint8_t *map = (uint8_t *)chunk_at(chunk.chunk) + LANE_CHUNK_MAP_OFFSET;
+    for (uint32_t at = 0; (at = chunk_gap(chunk.chunk, at, end)) < end;) {
+        uint32_t from = at;
+        while (at < end && !map[at] && at - from < 255)
+            at++;
+        if (SHARED_LOAD(&chunk_at(chunk.chunk)->state) != state || SHARED_LOAD(&chunk_at(chunk.chunk)->serial) != chunk.serial)
+            return;
+        pad_place((uint64_t)chunk.chunk << 32 | from, at - from);
+    }
+}
+
+/* Publishes PAD over what frames that are gone have reserved and will never publish, in the current chunk and in those closed meanwhile.
+ * Only called when no frame of the recorder is running in this thread, so every gap below the reserved mark is such a one. */
 void lane_heal(struct thread *thread)
 {
     uint64_t mask = signals_off(), word = thread->word;
     uint32_t index = WORD_CHUNK(word), end = (uint32_t)word < LANE_CHUNK_SLOTS ? (uint32_t)word : LANE_CHUNK_SLOTS;
-    if (index != WORD_NO_CHUNK)
+    struct gap *gaps = thread_gaps(thread);
+    for (uint32_t i = 0; i < GAPS; i++) {
+        if (gap_stays(&gaps[i]))
+            chunk_heal(gaps[i], LANE_CHUNK_STATE_CLOSED, LANE_CHUNK_SLOTS);
+        gaps[i].serial = 0;
+    }
+    if (index != WORD_NO_CHUNK) {
         chunk_at(index)->written = end;
-    for (uint32_t at = 0; index != WORD_NO_CHUNK && at < end;) {
-        const volatile uint8_t *map = (uint8_t *)chunk_at(index) + LANE_CHUNK_MAP_OFFSET;
-        uint32_t from = at;
-        while (at < end && !map[at] && at - from < 255)
-            at++;
-        if (at > from)
-            pad_place((uint64_t)index << 32 | from, at - from);
-        else
-            at += map[at];
+        chunk_heal((struct gap){index, chunk_at(index)->serial}, LANE_CHUNK_STATE_OWNED, end);
     }
     signals_back(mask);
 }

@@ -45,7 +45,7 @@ struct thread {
     uint16_t carved;   /* other stacks lie inside the native one */
     uint16_t nested;   /* frames of the recorder that began while another was running */
     uint32_t scratch_used; /* one bit for each SCRATCH_BLOCK */
-    uint8_t *scratch;    /* above the alternate signal stack */
+    uint8_t *scratch;    /* above the alternate signal stack; then the gaps, then the shadow stack */
     struct thread *next; /* in thread_list */
 } __attribute__((aligned(64)));
 /* recorder_thunk.S: how unwinders find the real return address */
@@ -56,7 +56,13 @@ _Static_assert(offsetof(struct thread, shadow) == 0x20 && offsetof(struct thread
 #define SHADOW_BYTES (16u << 20)
 #define SCRATCH_BLOCK 8192u /* holds the largest payload */
 #define SCRATCH_BYTES (4 * SCRATCH_BLOCK)
+#define GAPS 16u
 #define ALTSTACK_BYTES (64u << 10)
+
+/* A closed chunk in which an interrupted frame of the thread may leave a gap; serial 0: none. */
+struct gap { uint32_t chunk, serial; };
+#define GAPS_BYTES 4096u
+INLINE struct gap *thread_gaps(const struct thread *thread) { return (struct gap *)(thread->scratch + SCRATCH_BYTES); }
 
 /* What the thunks leave on the stack, from the saved registers up to the return address. */
 struct saved {

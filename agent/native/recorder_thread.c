@@ -40,14 +40,14 @@ static void find_native_stack(struct thread *thread)
     maps_close(&maps);
 }
 
-/* One reservation a thread: guard page, alternate signal stack, scratch, shadow stack. Not in core dumps, and without huge pages, of
+/* One reservation a thread: guard page, alternate signal stack, scratch, gaps, shadow stack. Not in core dumps, and without huge pages, of
  * which the first call would clear one. Where memory is strictly accounted a smaller shadow stack is tried. */
 static bool find_memory(struct thread *thread)
 {
     if (thread->shadow)
         return true;
     for (uint64_t shadow = SHADOW_BYTES; shadow >= 65536; shadow /= 16) {
-        uint64_t bytes = 4096 + ALTSTACK_BYTES + SCRATCH_BYTES + shadow;
+        uint64_t bytes = 4096 + ALTSTACK_BYTES + SCRATCH_BYTES + GAPS_BYTES + shadow;
         uint8_t *memory = map_private(bytes);
         if (!memory)
             continue;
@@ -56,7 +56,7 @@ static bool find_memory(struct thread *thread)
         system_call(CALL_MPROTECT, (uint64_t)memory, 4096, 0, 0, 0, 0);
         thread->scratch = memory + 4096 + ALTSTACK_BYTES;
         thread->capacity = (uint32_t)(shadow / sizeof(struct shadow));
-        thread->shadow = (struct shadow *)(thread->scratch + SCRATCH_BYTES);
+        thread->shadow = (struct shadow *)(thread->scratch + SCRATCH_BYTES + GAPS_BYTES);
         thread->next = SHARED_LOAD(&thread_list);
         while (!__atomic_compare_exchange_n(&thread_list, &thread->next, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             continue;

@@ -12,7 +12,7 @@ import zmq.asyncio
 from strobe.errors import Code, StrobeError
 from strobe.runtime.envelope import Envelope, EnvelopeError, parse
 from strobe.runtime.log import Logger
-from strobe.runtime.sockets import connect_dealer
+from strobe.runtime.sockets import close_context, connect_dealer, open_context
 
 OUTBOUND_MAX: Final = 4096
 
@@ -25,7 +25,7 @@ class Bus:
         self._identity = identity
         self._receive = receive
         self.log = log
-        self._context: zmq.asyncio.Context = zmq.asyncio.Context()
+        self._context: zmq.asyncio.Context = open_context(zmq.asyncio.Context)
         self._outbound: asyncio.Queue[Envelope] = asyncio.Queue(OUTBOUND_MAX)
         self._tasks: list[asyncio.Task[Any]] = []
         self._connect()
@@ -79,7 +79,7 @@ class Bus:
             self.log.warning("messages left unsent", count=self._outbound.qsize())
         await self._stop_tasks()
         self._socket.close(linger=int(flush_s * 1000))
-        self._context.term()
+        close_context(self._context)
 
     async def _stop_tasks(self) -> None:
         for task in self._tasks:

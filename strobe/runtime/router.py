@@ -10,7 +10,7 @@ import zmq.asyncio
 from strobe.runtime.envelope import Envelope, EnvelopeError, parse
 from strobe.runtime.log import Logger
 from strobe.runtime.peer_check import pid_of
-from strobe.runtime.sockets import EndpointLock, bind_router
+from strobe.runtime.sockets import EndpointLock, bind_router, close_context, open_context
 
 
 class Sent(enum.Enum):
@@ -23,7 +23,7 @@ class Router:
     def __init__(self, endpoint: str, log: Logger) -> None:
         self._endpoint = endpoint
         self.log = log
-        self._context: zmq.asyncio.Context = zmq.asyncio.Context()
+        self._context: zmq.asyncio.Context = open_context(zmq.asyncio.Context)
         self._socket: zmq.asyncio.Socket = self._context.socket(zmq.ROUTER)
         self._lock: EndpointLock | None = None
 
@@ -55,6 +55,6 @@ class Router:
     def close(self) -> None:
         """Sends what is queued for at most half a second."""
         self._socket.close(linger=500)
-        self._context.term()
+        close_context(self._context)
         if self._lock is not None:
             self._lock.release()

@@ -12,7 +12,7 @@ import zmq.asyncio
 from strobe.errors import StrobeError
 from strobe.protocol.shim import FRAME_BYTES_MAX
 from strobe.runtime.peer_check import pid_of
-from strobe.runtime.sockets import EndpointLock, bind_router
+from strobe.runtime.sockets import EndpointLock, bind_router, close_context, open_context
 
 BIND_WAIT_S: Final = 5.0
 
@@ -30,7 +30,7 @@ class ShimServer:
 
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
-        self._context: zmq.asyncio.Context = zmq.asyncio.Context()
+        self._context: zmq.asyncio.Context = open_context(zmq.asyncio.Context)
         self._socket: zmq.asyncio.Socket = self._context.socket(zmq.ROUTER)
         self._lock: EndpointLock | None = None
 
@@ -65,6 +65,6 @@ class ShimServer:
 
     def close(self) -> None:
         self._socket.close(linger=200)
-        self._context.term()
+        close_context(self._context)
         if self._lock is not None:
             self._lock.release()

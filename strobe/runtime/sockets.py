@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import zmq
 
@@ -14,6 +15,23 @@ from strobe.runtime.peer_check import ZAP_DOMAIN, check_peers
 
 HWM_CONTROL: Final = 1000
 MESSAGE_BYTES_MAX: Final = 256 << 20
+
+
+_open: Final[set[zmq.Context[Any]]] = set()
+AnyContext = TypeVar("AnyContext", bound=zmq.Context[Any])
+
+
+def open_context(kind: Callable[[], AnyContext]) -> AnyContext:
+    """Kept until `close_context`: a context that is garbage collected before its sockets waits for them forever (pyzmq's Context.__del__)."""
+    context = kind()
+    _open.add(context)
+    return context
+
+
+def close_context(context: zmq.Context[Any]) -> None:
+    """After its sockets are closed."""
+    context.term()
+    _open.discard(context)
 
 
 class EndpointLock:

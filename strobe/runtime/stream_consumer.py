@@ -13,7 +13,7 @@ import zmq
 from strobe.errors import StrobeError
 from strobe.runtime.envelope import pack, unpack
 from strobe.runtime.log import Logger
-from strobe.runtime.sockets import EndpointLock, bind_router
+from strobe.runtime.sockets import EndpointLock, bind_router, close_context, open_context
 from strobe.runtime.stream_frames import ACK, BATCH, GAP, HELLO, SUPERSEDED, WINDOW, Batch, Position
 
 BIND_WAIT_S: Final = 10.0
@@ -44,7 +44,7 @@ class StreamConsumer:
         self.log = log
         self.dropped = 0  # batches not taken: duplicates, after a gap, of a superseded producer
         self._streams: dict[str, _Stream] = {}
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._context: zmq.Context[zmq.Socket[bytes]] = open_context(zmq.Context)
         self._socket = self._context.socket(zmq.ROUTER)
         self._lock = self._bind(endpoint)
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -99,7 +99,7 @@ class StreamConsumer:
 
     def close(self) -> None:
         self._socket.close(linger=0)
-        self._context.term()
+        close_context(self._context)
         os.close(self._wake_fd)
         self._lock.release()
 

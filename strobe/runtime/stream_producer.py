@@ -10,7 +10,7 @@ from typing import Any, Final
 import zmq
 
 from strobe.runtime.envelope import pack, unpack
-from strobe.runtime.sockets import connect_dealer
+from strobe.runtime.sockets import close_context, connect_dealer, open_context
 from strobe.runtime.stream_frames import ACK, BATCH, GAP, HELLO, SUPERSEDED, WINDOW, Buffer, Position, SupersededError
 
 SILENCE_S: Final = 0.25  # without progress for so long: HELLO, and its answer says what to send again
@@ -34,7 +34,7 @@ class StreamProducer:
         self._next = 1
         self._greeted = False
         self._said_hello_at = self._progress_at = self._heard_at = time.monotonic()
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._context: zmq.Context[zmq.Socket[bytes]] = open_context(zmq.Context)
         self._socket = self._context.socket(zmq.DEALER)
         connect_dealer(self._socket, endpoint, "", hwm=4 * WINDOW)
 
@@ -101,7 +101,7 @@ class StreamProducer:
     def close(self) -> None:
         """Drops what is not acknowledged: the next producer of this session sends it again from its source."""
         self._socket.close(linger=0)
-        self._context.term()
+        close_context(self._context)
         self._unacked.clear()
 
     def _until_hello_ms(self) -> int:

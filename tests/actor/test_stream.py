@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -145,6 +145,29 @@ def memory(ends: Ends) -> Iterator[Memory]:
     made.consumer.close()
 
 
+@pytest.fixture
+def connect(ends: Ends, memory: Memory) -> Iterator[Callable[[], StreamProducer]]:
+    """Producers of one session, closed when the test ends."""
+    made: list[StreamProducer] = []
+
+    def connect() -> StreamProducer:
+        made.append(StreamProducer(ends.endpoint, SESSION))
+        return made[-1]
+
+    yield connect
+    for producer in made:
+        producer.close()
+
+
+def received(memory: Memory, count: int) -> list[Batch]:
+    """The next batches, `count` of them; fewer when no more came within a second."""
+    got: list[Batch] = []
+    until = time.monotonic() + 1
+    while len(got) < count and time.monotonic() < until:
+        got += memory.consumer.receive(50, count - len(got))
+    return got
+
+
 def greet(producer: StreamProducer, memory: Memory) -> bool:
     """True when the consumer answered the producer's HELLO within a second."""
     until = time.monotonic() + 1
@@ -155,65 +178,57 @@ def greet(producer: StreamProducer, memory: Memory) -> bool:
     return True
 
 
-def test_window_is_bounded_and_frames_arrive_as_sent(ends: Ends, memory: Memory) -> None:
-    producer = StreamProducer(ends.endpoint, SESSION)
+def test_window_is_bounded_and_frames_arrive_as_sent(connect: Callable[[], StreamProducer], memory: Memory) -> None:
+    producer = connect()
     assert producer.send("early", {}, []) is None, "nothing may be sent before the position is known"
     assert greet(producer, memory)
     big = bytes(range(256)) * 1024
     sent = [producer.send("k", {"n": n}, [big, b"x"]) for n in range(WINDOW + 3)]
     assert sent == [*range(1, WINDOW + 1), None, None, None]
-    got: list[Batch] = []
-    while len(got) < WINDOW:
-        got += memory.consumer.receive(1000, WINDOW)
+    got = received(memory, WINDOW)
     assert [batch.header["n"] for batch in got] == list(range(WINDOW))
     assert bytes(got[0].frames[0]) == big and bytes(got[0].frames[1]) == b"x"
     memory.commit(producer.epoch, 40)
     while producer.acked < 40:
         producer.poll(100)
     assert producer.window_free == 40
-    producer.close()
 
 
-def test_new_producer_waits_until_its_predecessors_batches_are_committed(ends: Ends, memory: Memory) -> None:
-    first = StreamProducer(ends.endpoint, SESSION)
+def test_new_producer_waits_until_its_predecessors_batches_are_committed(connect: Callable[[], StreamProducer], memory: Memory) -> None:
+    first = connect()
     assert greet(first, memory)
     first.send("k", {"resume": b"one"}, [b"1"])
-    assert [batch.seq for batch in memory.consumer.receive(1000, 10)] == [1]
-    second = StreamProducer(ends.endpoint, SESSION)
+    assert [batch.seq for batch in received(memory, 1)] == [1]
+    second = connect()
     assert not greet(second, memory), "told a position while a batch of its predecessor was still being committed"
     memory.commit(first.epoch, 1, b"one")
     assert greet(second, memory)
     assert second.position == Position(first.epoch, 1, b"one")
     first.send("k", {}, [b"late"])
-    assert memory.consumer.receive(300, 10) == []
+    assert received(memory, 1) == []
     with pytest.raises(SupersededError):
         first.flush(2000)
-    first.close()
-    second.close()
 
 
-def test_clock_that_went_back_does_not_supersede_the_new_producer(ends: Ends, memory: Memory) -> None:
+def test_clock_that_went_back_does_not_supersede_the_new_producer(connect: Callable[[], StreamProducer], memory: Memory) -> None:
     memory.at = Position(time.time_ns() + 10**15, 5, b"r")
-    producer = StreamProducer(ends.endpoint, SESSION)
+    producer = connect()
     assert greet(producer, memory)
     assert producer.epoch == memory.at.epoch + 1
     assert producer.send("k", {}, [b"1"]) == 1
-    assert [batch.seq for batch in memory.consumer.receive(1000, 10)] == [1]
-    producer.close()
+    assert [batch.seq for batch in received(memory, 1)] == [1]
 
 
-def test_second_consumer_cannot_steal_the_endpoint(ends: Ends, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_consumer_cannot_steal_the_endpoint(ends: Ends, connect: Callable[[], StreamProducer], memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("strobe.runtime.stream_consumer.BIND_WAIT_S", 0.1)
     with pytest.raises(Exception, match="Another process serves"):
         Memory(ends.endpoint)
-    producer = StreamProducer(ends.endpoint, SESSION)
+    producer = connect()
     assert greet(producer, memory), "the first consumer lost its endpoint"
-    producer.close()
 
 
-def test_unreadable_messages_are_dropped(ends: Ends, memory: Memory) -> None:
-    producer = StreamProducer(ends.endpoint, SESSION)
+def test_unreadable_messages_are_dropped(connect: Callable[[], StreamProducer], memory: Memory) -> None:
+    producer = connect()
     producer._socket.send_multipart([b"B", b"\xc1nonsense"])
     producer._socket.send_multipart([b"B"])
     assert greet(producer, memory)
-    producer.close()
