@@ -252,8 +252,8 @@ async def test_views_tell_the_same_as_the_events(one: Strobe) -> None:
     rest = await one.call("debug_query", sessionId=session, view="hotspots", function={"matches": "^(tick|weight)$"}, offset=1)
     assert [row["function"] for row in rest["events"]] == ["weight"]
     with pytest.raises(ToolError) as refused:
-        await one.call("debug_query", sessionId=session, view="hotspots", returnValue={"isNull": True})
-    assert refused.value.content["value"] == "returnValue"
+        await one.call("debug_query", sessionId=session, view="hotspots", eventType="stdout")
+    assert refused.value.content["value"] == "eventType"
 
 
 async def test_polling_misses_nothing_while_the_target_runs(one: Strobe) -> None:

@@ -13,7 +13,6 @@ from actors.gateway.command import check_arguments, find_program, is_python, pro
 from actors.gateway.schema import compact_schema
 from actors.gateway.tools import ALIASES, TOOLS
 from actors.gateway.validate import parse_arguments
-from actors.gateway.views import nested
 from strobe.errors import Code, StrobeError
 from strobe.model.session import SessionRecord, SessionState
 
@@ -189,12 +188,6 @@ def test_abandoned_sessions_are_those_that_ended_and_nobody_asks_about() -> None
     late = 100.0 + ABANDONED_S + 1
     assert [each.session_id for each in abandoned(records, {"here"}, {"asked about": 200.0}, 100.0, late)] == ["exited", "crashed"]
     assert abandoned(records, {"here"}, {}, 100.0, late - 2) == []
-
-
-def test_calls_are_nested_below_the_callers_that_are_shown() -> None:
-    calls = [{"n": n, "parent": parent, "function": f"f{n}", "timestampNs": n, "durationNs": None} for n, parent in ((1, 0), (2, 1), (3, 2), (4, 1), (5, 99))]
-    assert [(row["id"], row["depth"]) for row in nested("s", calls)] == [("s-1", 0), ("s-2", 1), ("s-3", 2), ("s-4", 1), ("s-5", 0)]
-    assert "durationNs" not in nested("s", calls)[0]
 
 
 class Inner(BaseModel):

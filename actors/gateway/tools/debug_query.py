@@ -8,7 +8,6 @@ from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from actors.gateway.tool import Arguments, Call, Result, Tool
-from actors.gateway.views import view_rows
 from strobe.errors import Code, StrobeError
 from strobe.model.query import Query
 from strobe.protocol import store
@@ -60,14 +59,22 @@ async def run(arguments: QueryArguments, call: Call) -> Result:
 
 async def _view(arguments: QueryArguments, query: Query, call: Call) -> Result:
     """Pages of a view follow by `offset`: its rows are worked out anew each time."""
-    rows, total = await view_rows(arguments.session_id, query, call)
-    result = QueryResult(events=rows, total_count=total, has_more=False)
+    _check_view(query)
+    reply = await _ask(arguments, query, call)
+    result = _result(reply)
     shown = _fitting(result, arguments.max_tokens)
-    end = query.offset + shown
-    more = shown < len(rows) or (query.view != "summary" and end < total)
-    note = [f"More: offset={end}."] if more and query.view != "summary" else []
-    left = {"events": len(rows) - shown} if shown < len(rows) else {}
-    return result.model_copy(update={"events": rows[:shown], "has_more": more, "warnings": note, "left_out": left})
+    more = shown < len(reply.events) or reply.has_more
+    note = [f"More: offset={query.offset + shown}."] if more and query.view != "summary" else []
+    left = {"events": len(reply.events) - shown} if shown < len(reply.events) else {}
+    return result.model_copy(update={"events": (result.events or [])[:shown], "has_more": more, "warnings": note, "left_out": left})
+
+
+def _check_view(query: Query) -> None:
+    if query.cursor is not None:
+        raise StrobeError(Code.VALIDATION_ERROR, f"`cursor` does not go with view {query.view}.", "Pages of a view follow by offset.", value="cursor")
+    if query.view != "summary" and query.event_type not in (None, "function_enter", "function_exit"):
+        what = f"View {query.view} is about calls; eventType {query.event_type} has none."
+        raise StrobeError(Code.VALIDATION_ERROR, what, "Leave eventType out, or use view events.", value="eventType")
 
 
 async def _ask(arguments: QueryArguments, query: Query, call: Call) -> store.QueryReply:
