@@ -22,6 +22,8 @@ from tests.harness.mcp import Strobe, ToolError, strobe_mcp
 
 LINES, LINE_US, THREADS, BURST = 1200, 1000, 2, 12  # about 1.4 s of load
 PATTERNS = ["chain", "middle", "leaf", "numbered_line"]
+SITTING = ["throw", "longjmp", "fork", "crash"]  # how a thread leaves the traced frames that it sat in at the kill
+LEFT_WITH = 42
 VICTIMS = ["store", "session", "spawner", "gateway", "indexer", "stuck_detector", "supervisor"]
 RETRY_S = 30.0
 EXIT_STATUS = 17
@@ -103,46 +105,77 @@ async def events(strobe: Strobe, session_id: str, **filters: Any) -> list[dict[s
         cursor = {"cursor": reply["cursor"]}
 
 
-async def killed_once(strobe: Strobe, program: Path, role: str, after_s: float) -> None:
-    session_id = await strobe.launch(program, str(LINES), str(THREADS), str(BURST), str(LINE_US), trace=PATTERNS)
+async def killed_once(strobe: Strobe, role: str, after_s: float, sitting: str | None = None) -> None:
+    """One kill. `sitting`: while a thread sits in traced frames, which it leaves in that way."""
+    if sitting:
+        program, arguments = targets.program("sitting.cpp", "-O2"), [sitting, str(LINES)]
+    else:
+        program, arguments = targets.program("numbers.c", "-O2"), [str(number) for number in (LINES, THREADS, BURST, LINE_US)]
+    session_id = await strobe.launch(program, *arguments, trace=[*PATTERNS, "sit", "sit_deeper"] if sitting else PATTERNS)
     await asyncio.sleep(after_s)  # the seeded instant
     before = await pids(strobe.home)
     os.kill(before[process_name(role, session_id)], signal.SIGKILL)
     result = await told(strobe, session_id)
-    lines = "".join(f"line {number}\n" for number in range(LINES))
-    if result.stdout != lines:
-        at = next((at for at, (is_, should) in enumerate(zip(result.stdout, lines, strict=False)) if is_ != should), min(len(result.stdout), len(lines)))
-        pytest.fail(f"stdout after kill of {role} at {after_s:.3f} s differs at byte {at}: {result.stdout[at : at + 60]!r}, not {lines[at : at + 60]!r}")
-    calls = int(re.fullmatch(r"calls (\d+)\n", result.stderr)[1])  # type: ignore[index]
-    assert result.status["exitCode"] == EXIT_STATUS
-    # A call whose enter found no room has no exit either, so each drop is one call that is not there in full.
-    told_of = f"enters {result.enters} exits {result.exits} dropped {result.dropped} of {calls} calls after kill of {role} at {after_s:.3f} s"
-    assert result.exits + result.dropped == calls, told_of
-    assert result.exits <= result.enters <= calls, told_of
-    assert calls > 200_000, "too little load for a kill test"
+    moment = f"after kill of {role} at {after_s:.3f} s{f' with a thread to {sitting}' if sitting else ''}"
+    check_output(result.stdout, [f"left by {sitting}: {LEFT_WITH}\n"] if sitting not in (None, "crash") else [], moment)
+    if sitting == "crash":
+        await check_crash(strobe, session_id, result, moment)
+    else:
+        check_calls(result, moment)
     if role != "supervisor":
         after = await pids(strobe.home)
         for name in ("supervisor", "store", "gateway", "indexer", "stuck_detector"):
-            assert (after[name] == before[name]) == (name != role), f"{name} after the kill of {role}: pid {before[name]}, then {after[name]}"
+            assert (after[name] == before[name]) == (name != role), f"{name} {moment}: pid {before[name]}, then {after[name]}"
     await patient(strobe, "debug_session", action="stop", sessionId=session_id)
 
 
-async def kill_rounds(home: Path, role: str, rounds: int, seed: int) -> None:
-    program = targets.program("numbers.c", "-O2", "-g", "-pthread")
+def check_output(stdout: str, last: list[str], moment: str) -> None:
+    lines = "".join([*(f"line {number}\n" for number in range(LINES)), *last])
+    if stdout != lines:
+        at = next((at for at, (is_, should) in enumerate(zip(stdout, lines, strict=False)) if is_ != should), min(len(stdout), len(lines)))
+        pytest.fail(f"stdout {moment} differs at byte {at}: {stdout[at : at + 60]!r}, not {lines[at : at + 60]!r}")
+
+
+def check_calls(result: Told, moment: str) -> None:
+    """A call whose enter found no room has no exit either, so each drop is one call that is not there in full."""
+    calls = int(re.fullmatch(r"calls (\d+)\n", result.stderr)[1])  # type: ignore[index]
+    assert result.status["exitCode"] == EXIT_STATUS
+    told_of = f"enters {result.enters} exits {result.exits} dropped {result.dropped} of {calls} calls {moment}"
+    assert result.exits + result.dropped == calls, told_of
+    assert result.exits <= result.enters <= calls, told_of
+    assert calls > 200_000, "too little load for a kill test"
+
+
+async def check_crash(strobe: Strobe, session_id: str, result: Told, moment: str) -> None:
+    """It died by its own signal, told once; of the calls only those that were open then may have no exit."""
+    assert (result.status["status"], result.status["signal"]) == ("crashed", "SIGSEGV"), moment
+    crashes = await events(strobe, session_id, eventType="crash")
+    assert [(crash["function"], crash["text"].split()[0]) for crash in crashes] == [("sit_deeper", "SIGSEGV")], moment
+    open_at_the_end = {"sit": 1, "sit_deeper": 1, "chain": THREADS, "middle": THREADS, "leaf": THREADS, "numbered_line": 0}
+    for function, most in open_at_the_end.items():
+        enters, exits = [
+            (await patient(strobe, "debug_query", sessionId=session_id, function={"equals": function}, eventType=kind, limit=1))["totalCount"]
+            for kind in ("function_enter", "function_exit")
+        ]
+        assert enters - most <= exits <= enters, f"{function}: enters {enters} exits {exits} {moment}"
+        assert function != "numbered_line" or exits == LINES or result.dropped, f"{exits} lines {moment}"
+
+
+async def kill_rounds(home: Path, role: str, rounds: int, sittings: list[str], seed: int) -> None:
     dice = random.Random(f"{seed}-{role}")
     async with strobe_mcp(home) as strobe:
         await patient(strobe, "debug_session", action="list")  # the node is up
         with node.environment(home, None, {}):
-            for _ in range(rounds):
-                await killed_once(strobe, program, role, dice.uniform(0.0, 1.0))
+            for sitting in [None] * rounds + sittings:
+                await killed_once(strobe, role, dice.uniform(0.0, 1.0), sitting)
 
 
-@pytest.mark.parametrize("role", VICTIMS)
-def test_kill(tmp_path: Path, role: str) -> None:
-    asyncio.run(kill_rounds(tmp_path / "home", role, rounds=2, seed=2026))
+@pytest.mark.parametrize(("role", "sitting"), [(role, SITTING[at % len(SITTING)]) for at, role in enumerate(VICTIMS)])
+def test_kill(tmp_path: Path, role: str, sitting: str) -> None:
+    asyncio.run(kill_rounds(tmp_path / "home", role, 2, [sitting], seed=2026))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("role", VICTIMS)
 def test_kill_often(tmp_path: Path, role: str) -> None:
-    asyncio.run(kill_rounds(tmp_path / "home", role, rounds=20, seed=int(os.environ.get("STROBE_SEED", "1"))))
+    asyncio.run(kill_rounds(tmp_path / "home", role, 20, SITTING, seed=int(os.environ.get("STROBE_SEED", "1"))))
