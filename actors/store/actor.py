@@ -23,6 +23,7 @@ from actors.store.retention import expired
 from actors.store.sql import run_sql
 from strobe import paths
 from strobe.config import load_settings
+from strobe.errors import StrobeError
 from strobe.model.session import SessionRecord, SessionState
 from strobe.protocol.base import Done
 from strobe.protocol.store import (
@@ -67,6 +68,7 @@ class Store(Actor):
         self._queries = Queries("query", QUERY_THREADS)
         self._sql = Queries("sql", SQL_THREADS, nice=10)
         self._heard: set[str] = set()
+        self._making: dict[str, asyncio.Task[None]] = {}
         self._ingest = Ingest(paths.data_endpoint(), self._files, self, self.log)
         self._thread = threading.Thread(target=self._run_ingest, name="ingest")
         self._thread.start()
@@ -109,14 +111,23 @@ class Store(Actor):
     @handles(CreateSession)
     async def create_session(self, ask: CreateSession, context: Context) -> CreateSessionReply:
         del context
-        record = await asyncio.to_thread(self._create, ask)
+        record = await asyncio.to_thread(self._catalog.create, ask)
+        self._heard.add(record.session_id)
+        making = self._making[record.session_id] = self.loop.create_task(self._make_file(record.session_id))
+        making.add_done_callback(lambda _: self._making.pop(record.session_id, None))
         return CreateSessionReply(session_id=record.session_id)
 
-    def _create(self, ask: CreateSession) -> SessionRecord:
-        record = self._catalog.create(ask)
-        with self._files.using(record.session_id):  # the file is made now: the first batch need not wait for it
-            self._heard.add(record.session_id)
-        return record
+    async def _make_file(self, session_id: str) -> None:
+        """Now, while the target is being started: neither its launch (80 ms) nor its first batch need wait for it."""
+        try:
+            await asyncio.to_thread(self._files.touch, session_id)
+        except (StrobeError, OSError) as error:
+            self.log.warning("session file not made ahead", session=session_id, error=str(error))
+
+    async def _made(self, session_id: str) -> None:
+        """Until nobody is making its file: one made after its deletion would stay."""
+        if making := self._making.get(session_id):
+            await asyncio.wait([making])
 
     @handles(ListSessions)
     async def list_sessions(self, ask: ListSessions, context: Context) -> SessionsReply:
@@ -129,6 +140,7 @@ class Store(Actor):
     async def end_session(self, ask: EndSession, context: Context) -> EndSession.EndReply:
         del context
         await asyncio.to_thread(self._catalog.get, ask.session_id)
+        await self._made(ask.session_id)
         events = await asyncio.wrap_future(self._ingest.call(lambda: self._end_session(ask)))
         if not ask.retain:
             await asyncio.to_thread(self._delete, ask.session_id)
@@ -150,6 +162,7 @@ class Store(Actor):
     async def delete_session(self, ask: DeleteSession, context: Context) -> Done:
         del context
         await asyncio.to_thread(self._catalog.get, ask.session_id)
+        await self._made(ask.session_id)
         await asyncio.wrap_future(self._ingest.call(lambda: self._ingest.release(ask.session_id)))
         await asyncio.to_thread(self._delete, ask.session_id)
         return Done()

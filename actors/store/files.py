@@ -64,6 +64,11 @@ class Files:
         finally:
             self.let_go(session_id)
 
+    def touch(self, session_id: str) -> None:
+        """Opens the file, and makes it where there is none."""
+        with self.using(session_id):
+            pass
+
     def close_idle(self, idle_s: float = IDLE_S) -> None:
         now = time.monotonic()
         with self._lock:
