@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from actors.session.ptrace import calls, patching
+from actors.session.ptrace import calls, patching, world
 from actors.session.ptrace.call import CallFailed, call
 from actors.session.ptrace.memory import Memory
 from actors.session.ptrace.patching import install, restore, take_over
 from actors.session.ptrace.threads import thread_ids, thread_state, tracer_of
-from actors.session.ptrace.world import NotStopped, StoppedWorld, run_as_tracer
+from actors.session.ptrace.tracer import run_as_tracer
+from actors.session.ptrace.world import NotStopped, StoppedWorld
 from strobe.errors import Code, StrobeError
 from strobe.protocol.spawner import Patch, Write
 from tests.harness.targets import program
@@ -108,6 +109,28 @@ def test_blocking_calls_are_not_interrupted() -> None:
         os.kill(it.pid, signal.SIGUSR1)
         eventually(lambda: not pending(it.pid), "the signal is delivered")
         assert it.end() == "interrupted 0 handled 1 by_signal 1"
+
+
+@pytest.mark.parametrize("rounds", [1, world.ROUNDS])
+def test_threads_that_stop_late_are_not_interrupted_either(rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a thread gets no processor to stop on in time: it has been interrupted all the same."""
+    monkeypatch.setattr(world, "ROUNDS", rounds)
+
+    def once() -> None:
+        with StoppedWorld(it.pid, bound_s=0) as stopped_late:
+            assert len(stopped_late.tracees) == 4
+
+    with target("waits") as it:
+        given_up = 0
+        for _ in range(60):
+            try:
+                run_as_tracer(once)
+            except NotStopped:
+                given_up += 1
+            time.sleep(0.003)
+        assert given_up or rounds > 1
+        assert all(tracer_of(it.pid, tid) == 0 for tid in thread_ids(it.pid))
+        assert it.end() == "interrupted 0 handled 0 by_signal 0"
 
 
 def pending(pid: int) -> bool:

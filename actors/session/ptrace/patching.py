@@ -23,7 +23,8 @@ from actors.session.ptrace.call import CallFailed, call
 from actors.session.ptrace.changes import Change, Changes
 from actors.session.ptrace.memory import Memory
 from actors.session.ptrace.threads import process_dead, thread_state
-from actors.session.ptrace.world import STOP_S, NotStopped, StoppedWorld, run_as_tracer
+from actors.session.ptrace.tracer import run_as_tracer
+from actors.session.ptrace.world import STOP_S, NotStopped, StoppedWorld
 from strobe.errors import Code, StrobeError
 from strobe.protocol.spawner import Patch, Write
 

@@ -1,9 +1,10 @@
 """Stop the world: every thread of a target held by ptrace, for a bounded time, and let go exactly as it was.
 
 Threads are seized and interrupted, never stopped by a signal, so neither the target nor its parent can see it; PTRACE_O_EXITKILL is never
-set. A thread in a blocking system call restarts it by itself; the few calls that would return EINTR instead are made to restart too.
+set. A thread in a blocking system call restarts it by itself; the few calls that would return EINTR instead are made to restart too. That
+can only be done in its stop: a thread that was interrupted is waited for, also when the others have been let go because it was late.
 All of it must run in one thread of the session, made for it: the kernel lets all tracees go when their tracer's thread ends, whatever
-happened before (`run_as_tracer`).
+happened before (`run_as_tracer` of tracer.py).
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Final
 
 from actors.session.ptrace import calls
 from actors.session.ptrace.calls import Registers
@@ -25,8 +24,11 @@ from actors.session.ptrace.threads import is_dead, thread_state, tracer_of
 from strobe.errors import Code, StrobeError
 
 STOP_S: Final = 0.020
+HELD_INTERVAL_S: Final = 1.0  # no other thread of the session may take the interpreter away during a stop
+ROUNDS: Final = 3  # of waiting for late threads while the others run
+LATE_S: Final = 5.0  # for one that gets no processor; after that it is in an uninterruptible wait
+LATE_PAUSE_S: Final = 0.0005
 SEIZE_TRIES: Final = 3  # a refusal without a tracer to be seen may be about one that has just let go
-T = TypeVar("T")
 
 EINTR: Final = -4 & (1 << 64) - 1
 ERESTARTNOHAND: Final = -514 & (1 << 64) - 1
@@ -34,7 +36,8 @@ ERESTARTNOHAND: Final = -514 & (1 << 64) - 1
 # ERESTARTNOHAND is what the kernel itself uses: restart unless a handler ran. asm/unistd_64.h.
 RESTARTED: Final = frozenset((
     0, 1, 17, 18, 19, 20,  # read, write, pread64, pwrite64, readv, writev (inotify, timeouts of sockets)
-    43, 44, 45, 46, 47, 288, 299,  # accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg
+    40, 275,  # sendfile, splice
+    42, 43, 44, 45, 46, 47, 288, 299, 307,  # connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg
     65, 220,  # semop, semtimedop
     128,  # rt_sigtimedwait
     208, 333,  # io_getevents, io_pgetevents
@@ -74,10 +77,10 @@ class StoppedWorld:
         except FileNotFoundError:
             raise _ended(self.pid) from None
         self._interval = sys.getswitchinterval()
-        sys.setswitchinterval(1.0)  # no other thread of the session may take the interpreter away during a stop
+        sys.setswitchinterval(HELD_INTERVAL_S)
         self.began = time.perf_counter()
         try:
-            self._stop(self.began + self._bound_s)
+            self._stop()
         except BaseException:
             self._release()
             raise
@@ -88,17 +91,30 @@ class StoppedWorld:
 
     # Stopping
 
-    def _stop(self, deadline: float) -> None:
+    def _stop(self) -> None:
         """Until a whole look at the list of threads finds none that is not held: a held thread makes no new ones."""
-        while True:
-            new = [tid for tid in calls.list_numbers(self._tasks) if tid not in self._seized]
-            for tid in new:
-                self._seize(tid)
-            if not new:
+        for _ in range(ROUNDS):
+            if self._hold_all(self.began + self._bound_s):
                 break
-            self._collect(deadline)
+            slow = next(tracee.tid for tracee in self.tracees.values() if not tracee.stopped)
+            reason = f"thread {slow} did not stop in {self._bound_s * 1000:g} ms (state {thread_state(self.pid, slow)})"
+            self._let_held_go()
+            if not self._wait_for_late():
+                raise NotStopped(reason)
+            self.began = time.perf_counter()
+        else:
+            raise NotStopped(reason)
         if not self.tracees:
             raise _ended(self.pid)
+
+    def _hold_all(self, deadline: float) -> bool:
+        """False: not in time."""
+        while new := [tid for tid in calls.list_numbers(self._tasks) if tid not in self._seized]:
+            for tid in new:
+                self._seize(tid)
+            if not self._collect(deadline):
+                return False
+        return True
 
     def _seize(self, tid: int) -> None:
         self._seized.add(tid)
@@ -119,16 +135,40 @@ class StoppedWorld:
                 return
         raise _not_permitted(self.pid)
 
-    def _collect(self, deadline: float) -> None:
-        waiting = [tracee for tracee in self.tracees.values() if not tracee.stopped]
+    def _collect(self, deadline: float) -> bool:
+        """Waits until each is held or gone. False: not in time."""
+        waiting = self._not_held()
         while waiting:
             waiting = [tracee for tracee in waiting if not self._has_stopped(tracee)]
-            if not waiting:
-                return
-            if time.perf_counter() > deadline:
-                slow = waiting[0].tid
-                raise NotStopped(f"thread {slow} did not stop in {self._bound_s * 1000:g} ms (state {thread_state(self.pid, slow)})")
+            if waiting and time.perf_counter() > deadline:
+                return False
             calls.yield_cpu()
+        return True
+
+    def _not_held(self) -> list[Tracee]:
+        return [tracee for tracee in self.tracees.values() if not tracee.stopped]
+
+    def _let_held_go(self) -> None:
+        """They are found anew in the next round."""
+        for tracee in [tracee for tracee in self.tracees.values() if tracee.stopped]:
+            with suppress(ProcessLookupError):  # killed meanwhile
+                calls.ptrace(calls.DETACH, tracee.tid)
+            del self.tracees[tracee.tid]
+            self._seized.discard(tracee.tid)
+
+    def _wait_for_late(self) -> bool:
+        """Until what was interrupted is held, or gone: let go before, its system call would end with EINTR. False: it does not come; the
+        kernel lets it go when this thread ends (run_as_tracer)."""
+        deadline = time.monotonic() + LATE_S
+        waiting = self._not_held()
+        sys.setswitchinterval(self._interval)
+        while waiting and time.monotonic() < deadline:
+            time.sleep(LATE_PAUSE_S)
+            waiting = [tracee for tracee in waiting if not self._has_stopped(tracee)]
+        sys.setswitchinterval(HELD_INTERVAL_S)
+        for tracee in waiting:
+            del self.tracees[tracee.tid]
+        return not waiting
 
     def _has_stopped(self, tracee: Tracee) -> bool:
         """True once it is held for good, or gone."""
@@ -176,16 +216,16 @@ class StoppedWorld:
     # Letting go
 
     def _release(self) -> None:
-        """What did not stop is let go by the kernel when this thread ends (run_as_tracer)."""
-        for tracee in self.tracees.values():
-            if tracee.stopped:
-                with suppress(ProcessLookupError):  # killed meanwhile
-                    calls.ptrace(calls.DETACH, tracee.tid)
-        self.stopped_s = self.elapsed_s()
         self.threads = len(self.tracees)
-        self.tracees.clear()
-        sys.setswitchinterval(self._interval)
-        os.close(self._tasks)
+        self._let_held_go()
+        self.stopped_s = self.elapsed_s()
+        try:
+            if self.tracees:  # given up in the middle
+                self._wait_for_late()
+                self._let_held_go()
+        finally:
+            sys.setswitchinterval(self._interval)
+            os.close(self._tasks)
 
 
 def _ended(pid: int) -> StrobeError:
@@ -195,22 +235,3 @@ def _ended(pid: int) -> StrobeError:
 def _not_permitted(pid: int) -> StrobeError:
     what = f"Process {pid} may not be stopped: ptrace is not permitted."
     return StrobeError(Code.FRIDA_ATTACH_FAILED, what, "Run Strobe as the process's own user; in a container, allow SYS_PTRACE.", value=pid)
-
-
-def run_as_tracer(work: Callable[[], T]) -> T:
-    """`work` in a thread of its own, whose end lets every tracee go. Blocks; raises what `work` raised."""
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as error:  # noqa: BLE001 (raised again in the caller's thread)
-            failure.append(error)
-
-    thread = threading.Thread(target=run, name="tracer")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
