@@ -42,11 +42,10 @@ class Keeper:
 
     def alive(self) -> bool:
         """Whether the keeper runs. A child of ours that ended is reaped on the way."""
-        if self._keeper is None or not select.select([self._keeper], [], [], 0)[0]:
-            return self._keeper is not None
+        if not _has_ended(self._keeper):
+            return True
         if self._ours:
-            with contextlib.suppress(ChildProcessError):  # somebody else in this process reaped it
-                os.waitpid(self._ours, os.WNOHANG)
+            _reap(self._ours)
             self._ours = 0
         return False
 
@@ -117,8 +116,13 @@ def start_keeper(directory: Path, launch: Launch, *, timeout_s: float = 10.0) ->
         )
     finally:
         os.close(told)
+    process = _open_process(pid)
     try:
-        keeper = Keeper(directory, _first_page(directory, pid, complaints, timeout_s), os.pidfd_open(pid), ours=pid)
+        keeper = Keeper(directory, _first_page(directory, pid, process, complaints, timeout_s), process, ours=pid)
+    except BaseException:
+        if process is not None:
+            os.close(process)
+        raise
     finally:
         os.close(complaints)
     status = keeper.wait(lambda status: status.state is not TargetState.STARTING, timeout_s)
@@ -136,8 +140,8 @@ def adopt_keeper(directory: Path) -> Keeper:
     control = Control(directory)
     try:
         # Only the keeper itself can answer there, so a process that merely got its pid is not mistaken for it.
-        descriptor = os.pidfd_open(pid) if control.peer_pid() == pid else None
-    except (StrobeError, ProcessLookupError):
+        descriptor = _open_process(pid) if control.peer_pid() == pid else None
+    except StrobeError:
         descriptor = None
     finally:
         control.close()
@@ -153,18 +157,38 @@ def process_start_ticks(pid: int) -> int | None:
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
-def _first_page(directory: Path, pid: int, complaints: int, timeout_s: float) -> StatusPage:
+def _open_process(pid: int) -> int | None:
+    """A pidfd. None: it has ended and been reaped, by the kernel where this process ignores SIGCHLD."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+
+
+def _has_ended(process: int | None) -> bool:
+    return process is None or bool(select.select([process], [], [], 0)[0])
+
+
+def _reap(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError):  # the kernel did, or somebody else in this process
+        os.waitpid(pid, 0)
+
+
+def _first_page(directory: Path, pid: int, process: int | None, complaints: int, timeout_s: float) -> StatusPage:
     deadline = time.monotonic() + timeout_s
     while True:
+        ended = _has_ended(process)  # first: it may write its page and end before the next line
         with contextlib.suppress(StrobeError):  # not there yet, or not complete
             page = StatusPage(directory)
             if page.read().keeper_pid == pid:
                 return page
-        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG) is not None:
+        if ended:
             words = os.read(complaints, 4096).decode(errors="replace").strip()
+            _reap(pid)
             raise StrobeError(Code.VALIDATION_ERROR, f"The keeper could not start: {words}.", "Give it a fresh directory.", value=str(directory))
         if time.monotonic() > deadline:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            assert process is not None
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+            _reap(pid)
             raise StrobeError(Code.TIMEOUT, f"The keeper did not start within {timeout_s} s.", "Launch again.", value=str(directory))
         time.sleep(_POLL_S[0])

@@ -109,6 +109,28 @@ def test_the_target_finds_the_world_as_without_a_keeper(keepers: Launcher, tmp_p
     assert facts[3:] == ["leader 1", "terminal 000", f"cwd {tmp_path}", "arg a name", "arg ", "arg ü x", "env A=b=c", "env EMPTY=", "tracer 0"]
 
 
+def test_a_starter_that_ignores_sigchld_is_told_the_same(tmp_path: Path) -> None:
+    """The kernel then reaps the keeper by itself: often it is gone before its starter looks."""
+    script = (
+        "import pathlib, signal, sys\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "from strobe.errors import StrobeError\n"
+        "from strobe.launch.keeper import start_keeper\n"
+        "from strobe.launch.request import Launch\n"
+        "for number in range(40):\n"
+        "    path = pathlib.Path(sys.argv[1], f'k{number}')\n"
+        "    path.mkdir(mode=0o700)\n"
+        "    keeper = start_keeper(path, Launch('/bin/sh', ['sh', '-c', 'exit 3'], {}, '/'))\n"
+        "    assert keeper.wait(lambda status: status.ended, 20).exit_code == 3\n"
+        "    while keeper.alive(): pass\n"
+        "    keeper.close()\n"
+        "    try: start_keeper(path, Launch('/bin/true', ['true'], {}, '/'))\n"
+        "    except StrobeError as error: assert 'File exists' in error.what, error\n"
+        "    else: sys.exit('a second keeper of a folder')\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, timeout=60)
+
+
 def test_every_byte_of_both_streams_is_kept_apart_and_in_order(keepers: Launcher) -> None:
     script = "i=0; while [ $i -lt 300 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done; exec head -c 40000000 /dev/zero"
     keeper = keepers.run(*sh(script))
