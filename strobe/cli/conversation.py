@@ -63,6 +63,8 @@ class Conversation:
             self._initialized = line
             if self.connected and self._known:
                 self.to_gateway.append(line)
+        elif message.get("method") == "notifications/cancelled":
+            self._cancel(line, message)
         elif self.connected:
             self._forward(line, message)
         else:
@@ -102,6 +104,21 @@ class Conversation:
             text = f"Strobe's gateway {why} during {method}; it is being restarted. Look whether it took effect (debug_session list), then try again."
             self._error(json.loads(key), UNAVAILABLE, text)
 
+    @property
+    def owes_answers(self) -> bool:
+        """A request of the client's has no answer yet."""
+        return bool(self.in_flight) or any(_is_request(waiting.message) for waiting in self._waiting)
+
+    def give_up(self, when: str) -> None:
+        """Answers what has none, for good."""
+        owed = [(json.loads(key), method) for key, method in self.in_flight.items()]
+        owed += [(waiting.message["id"], waiting.message["method"]) for waiting in self._waiting if _is_request(waiting.message)]
+        for request_id, method in owed:
+            self._error(request_id, UNAVAILABLE, f"{method} has no answer {when}. Look whether it took effect (debug_session list).")
+        self.in_flight.clear()
+        self._waiting.clear()
+        self._waiting_bytes = 0
+
     def tick(self, now: float, obstacle: str | None) -> None:
         """Answers what has waited long enough: from the card where it can, by an error after 20 s or when the node cannot start."""
         if self.connected or not self._waiting:
@@ -110,7 +127,7 @@ class Conversation:
         for waiting in self._waiting:
             if now - waiting.since >= CARD_AFTER_S and self._answer_from_card(waiting.message):
                 continue
-            if "id" in waiting.message and "method" in waiting.message and (obstacle or now - waiting.since > WAIT_S):
+            if _is_request(waiting.message) and (obstacle or now - waiting.since > WAIT_S):
                 why = obstacle or f"it is not up after {WAIT_S:g} s"
                 self._error(waiting.message["id"], UNAVAILABLE, f"Strobe's node cannot be reached: {why}. Try again, or see `strobe-ctl doctor`.")
                 continue
@@ -148,13 +165,23 @@ class Conversation:
             self.to_gateway.append(self._initialized)
 
     def _forward(self, line: bytes, message: Json) -> None:
-        if "method" in message and "id" in message:
+        if _is_request(message):
             self.in_flight[json.dumps(message["id"])] = str(message["method"])
         self.to_gateway.append(line)
 
+    def _cancel(self, line: bytes, message: Json) -> None:
+        """Of a request that is cancelled no answer is waited for, though one may come."""
+        params = message.get("params")
+        key = json.dumps(params.get("requestId") if isinstance(params, dict) else None)
+        self.in_flight.pop(key, None)
+        self._waiting = deque(waiting for waiting in self._waiting if not (_is_request(waiting.message) and json.dumps(waiting.message["id"]) == key))
+        self._waiting_bytes = sum(len(waiting.line) for waiting in self._waiting)
+        if self.connected:
+            self.to_gateway.append(line)
+
     def _wait(self, line: bytes, message: Json, now: float) -> None:
         if len(self._waiting) >= WAITING_MAX or self._waiting_bytes + len(line) > WAITING_BYTES_MAX:
-            if "id" in message and "method" in message:
+            if _is_request(message):
                 self._error(message["id"], UNAVAILABLE, "Strobe's node is still starting and too many messages wait for it. Try again.")
             return
         self._waiting.append(Waiting(line, message, now))
@@ -184,3 +211,7 @@ class Conversation:
 
     def _say(self, message: Json) -> None:
         self.to_client.append(json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def _is_request(message: Json) -> bool:
+    return "id" in message and "method" in message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import select
 from typing import Final
 
 import zmq
@@ -17,6 +18,8 @@ class GatewayLink:
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._stdout = select.poll()
+        self._stdout.register(1, 0)
         self._connect()
 
     def _connect(self) -> None:
@@ -31,6 +34,7 @@ class GatewayLink:
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
         self._poller.register(self._monitor, zmq.POLLIN)
+        self._poller.register(1, zmq.POLLERR)
         self._reads_stdin = False
 
     def reconnect(self) -> None:
@@ -54,6 +58,10 @@ class GatewayLink:
         ready = dict(self._poller.poll(max(0, math.ceil(timeout_s * 1000))))
         messages = self._take_all() if self._socket in ready else []
         return 0 in ready, messages, self._monitor in ready and self._is_lost()
+
+    def reader_gone(self) -> bool:
+        """Nobody has the other end of stdout any more. It ends `wait`, too."""
+        return bool(self._stdout.poll(0))
 
     def _take_all(self) -> list[tuple[bytes, bytes]]:
         found: list[tuple[bytes, bytes]] = []

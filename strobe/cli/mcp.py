@@ -7,9 +7,11 @@ where none runs, and outlives gateways and nodes: see conversation.py.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
+import signal
 import sys
 import time
 from pathlib import Path
@@ -24,17 +26,28 @@ from strobe.protocol.shim import AGAIN, BYE, FRAME_BYTES_MAX, HELLO, MCP, PING, 
 if TYPE_CHECKING:
     from strobe.cli.gateway_link import GatewayLink
 
-ANSWERS_AT_END_S: Final = 0.3  # after EOF, for requests still in flight
+ANSWERS_AT_END_S: Final = 15.0  # after EOF, for requests still in flight
 POLL_S: Final = 0.25
 
 
+class Terminated(Exception):
+    """SIGTERM came."""
+
+
 def run_shim() -> None:
-    """Until stdin ends; never returns."""
-    try:
-        Shim().run()
-    except (KeyboardInterrupt, BrokenPipeError):
-        os._exit(0)
+    """Until stdin ends and what was asked is answered, or nobody reads the answers, or SIGTERM; never returns."""
+    signal.signal(signal.SIGTERM, _terminate)
+    shim = Shim()
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError, Terminated):
+        shim.run()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    shim.leave()
     os._exit(0)  # nothing to tear down: sockets are closed, the rest is the kernel's
+
+
+def _terminate(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    raise Terminated
 
 
 def load_card() -> dict[str, Any]:
@@ -62,7 +75,7 @@ class Shim:
         self._watch = NodeWatch()
         self._link: GatewayLink = GatewayLink(paths.mcp_endpoint())
         self._hello()
-        while not self._stdin.ended:
+        while not (self._stdin.ended or self._link.reader_gone()):
             self._turn(read_stdin=True)
         self._finish()
 
@@ -143,12 +156,19 @@ class Shim:
         self._talk.to_client.clear()
 
     def _finish(self) -> None:
-        """EOF: what is in flight may still be answered, for a moment; then BYE."""
+        """What was asked is answered, unless nobody is there to read it."""
         until = time.monotonic() + ANSWERS_AT_END_S
-        while self._talk.connected and self._talk.in_flight and time.monotonic() < until:
+        while self._talk.owes_answers and not self._link.reader_gone():
             self._turn(read_stdin=False)
-        self._link.send(BYE, b"{}")
-        self._link.close()
+            if time.monotonic() > until:
+                self._talk.give_up(f"{ANSWERS_AT_END_S:g} s after the end of stdin")
+                self._write()
+
+    def leave(self) -> None:
+        """Tells the gateway, where there is one."""
+        if self._talk.connected:
+            self._link.send(BYE, b"{}")
+            self._link.close()
 
     def _load_card(self) -> dict[str, Any]:
         if not self._card:

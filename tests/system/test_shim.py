@@ -219,12 +219,47 @@ def test_requests_in_flight_at_the_end_of_stdin_are_still_answered(shim: Shim) -
     assert shim.process.wait(5) == 0
 
 
+def test_requests_piped_in_are_answered_though_no_node_runs_yet(shim: Shim) -> None:
+    shim.open()
+    shim.send("tools/call", 2, name="debug_session", arguments={"action": "list"})
+    assert shim.process.stdin is not None
+    shim.process.stdin.close()
+    assert shim.answer(2)["result"]["structuredContent"] == {"sessions": []}
+    assert shim.process.wait(5) == 0
+
+
+@pytest.mark.parametrize("ending", ["reader gone", "SIGTERM", "cancelled"])
+def test_what_is_in_flight_does_not_hold_up_an_end(shim: Shim, ending: str) -> None:
+    shim.open()
+    sessions_answer(shim, 2)
+    gateway = pid_of("gateway")
+    os.kill(gateway, signal.SIGSTOP)
+    try:
+        shim.send("tools/call", 3, name="debug_session", arguments={"action": "list"})
+        if ending == "cancelled":
+            shim.send("notifications/cancelled", requestId=3)
+        assert shim.process.stdin is not None and shim.process.stdout is not None
+        shim.process.stdin.close()
+        if ending != "cancelled":
+            with pytest.raises(subprocess.TimeoutExpired):
+                shim.process.wait(0.5)
+        began = time.monotonic()
+        if ending == "SIGTERM":
+            shim.process.terminate()
+        elif ending == "reader gone":
+            shim.process.stdout.close()
+            shim.process.stdout = subprocess.Popen(["true"], stdout=subprocess.PIPE).stdout  # for `end` to close
+        assert shim.process.wait(5) == 0
+        assert time.monotonic() - began < 2
+    finally:
+        os.kill(gateway, signal.SIGCONT)
+
+
 def test_reader_that_went_away_ends_the_shim(shim: Shim) -> None:
     shim.open()
     sessions_answer(shim, 2)
     assert shim.process.stdout is not None
     shim.process.stdout.close()
-    shim.send("ping", 3)
     assert shim.process.wait(20) == 0
     shim.process.stdout = subprocess.Popen(["true"], stdout=subprocess.PIPE).stdout  # for `end` to close
 

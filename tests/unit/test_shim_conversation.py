@@ -122,7 +122,7 @@ def test_ping_does_not_need_the_gateway(talk: Conversation) -> None:
 
 
 def test_calls_wait_for_the_gateway_in_order(talk: Conversation) -> None:
-    lines = [request(n, "tools/call", name=str(n)) for n in range(5)] + [notification("notifications/cancelled")]
+    lines = [request(n, "tools/call", name=str(n)) for n in range(5)] + [notification("notifications/roots/list_changed")]
     for line in lines:
         talk.from_client(line, 0)
     talk.gateway_up()
@@ -201,3 +201,42 @@ def test_gateways_own_messages_pass(talk: Conversation) -> None:
     talk.from_client(json.dumps({"jsonrpc": "2.0", "id": 99, "result": {}}).encode(), 0)
     assert said(talk) == [{"jsonrpc": "2.0", "method": "notifications/progress"}]
     assert len(sent(talk)) == 1 and not talk.in_flight
+
+
+def test_what_has_no_answer_is_owed_until_it_has_one(talk: Conversation) -> None:
+    talk.from_client(request(7, "tools/call", name="early"), 0)
+    talk.from_client(notification("notifications/progress"), 0)
+    assert talk.owes_answers
+    talk.from_client(notification("notifications/initialized"), 0)
+    talk.gateway_up()
+    talk.from_client(request("eight", "tools/call", name="late"), 1)
+    talk.from_gateway(answer(7))
+    assert talk.owes_answers
+    talk.from_gateway(answer("eight"))
+    assert not talk.owes_answers
+
+
+@pytest.mark.parametrize("connected", [False, True])
+def test_what_is_cancelled_is_not_owed(talk: Conversation, connected: bool) -> None:
+    if connected:
+        talk.gateway_up()
+    talk.from_client(request(7, "tools/call"), 0)
+    cancel = json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}).encode()
+    talk.from_client(cancel, 0)
+    assert not talk.owes_answers
+    assert sent(talk) == ([request(7, "tools/call"), cancel] if connected else [])
+    talk.gateway_lost("was restarted")
+    assert said(talk) == []
+
+
+def test_giving_up_answers_everything_once(talk: Conversation) -> None:
+    talk.from_client(request(7, "tools/call"), 0)
+    talk.from_client(notification("notifications/progress"), 0)
+    talk.give_up("15 s after the end of stdin")
+    talk.give_up("15 s after the end of stdin")
+    talk.gateway_up()
+    talk.from_client(request(8, "tools/call"), 0)
+    talk.give_up("15 s after the end of stdin")
+    answers = said(talk)
+    assert [one["id"] for one in answers] == [7, 8] and all(one["error"]["code"] == UNAVAILABLE for one in answers)
+    assert not talk.owes_answers
