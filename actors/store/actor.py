@@ -176,7 +176,7 @@ class Store(Actor):
     async def query(self, ask: RunQuery, context: Context) -> QueryReply:
         bound = min(QUERY_S, context.deadline_s)
         lease = self._files.using(ask.session_id)
-        return await self._queries.run(lease, lambda file, connection: run_query(ask.session_id, file, ask.query, connection), bound)
+        return await self._queries.run(lease, lambda file, connection: run_query(ask.session_id, file, ask.query, connection, all_ends=ask.ends), bound)
 
     @handles(RunSql)
     async def sql(self, ask: RunSql, context: Context) -> SqlReply:

@@ -71,6 +71,9 @@ class DeleteSession(Ask):
     session_id: str
 
 
+PageEnd = tuple[str, str | None]  # (cursor, lastEventId) of a page that ended at an event of this one: what is behind it is not seen
+
+
 class QueryReply(Reply):
     events: list[dict[str, Any]]  # wire fields of SPEC §4
     total_count: int
@@ -82,13 +85,17 @@ class QueryReply(Reply):
     events_dropped: dict[str, int]  # exact count by cause
     crash: dict[str, Any] | None
     newest_ns: int
+    ends: list[PageEnd] | None = None
 
 
 class RunQuery(Ask):
+    """`ends`: the reply also says, for each event, what a page ending there would have said. For whoever may show less than it asked for."""
+
     TYPE: ClassVar = "store.query"
     REPLY: ClassVar[type[Reply]] = QueryReply
     session_id: str
     query: Query
+    ends: bool = False
 
 
 class SqlReply(Reply):

@@ -291,6 +291,22 @@ def test_polling_on_from_any_page_in_time_order_misses_nothing(session: Session,
         assert {event["id"] for event in first.events} | {event["id"] for event in rest.events} == {event["id"] for event in events}
 
 
+@pytest.mark.parametrize("filters", [{}, {"after_event_id": f"{SESSION}-100"}, {"order_by": "thread"}, {"order_by": "duration"}, {"event_type": "stdout"}])
+def test_the_ends_of_a_page_are_those_of_shorter_pages(session: Session, filters: dict[str, Any]) -> None:
+    everything = {event["id"] for event in session.ask(**filters, limit=500).events}
+    polled = {name: value for name, value in filters.items() if name not in ("after_event_id", "order_by")}
+    for limit in (40, 500):
+        page = run_query(SESSION, session.file, Query(**filters, limit=limit), session.connection, all_ends=True)
+        assert page.ends is not None and len(page.ends) == len(page.events)
+        assert not page.has_more or page.ends[-1] == (page.cursor, page.last_event_id)
+        for count in sorted({1, 2, 7, len(page.events) - 1} & set(range(1, len(page.events)))):
+            cursor, last_event_id = page.ends[count - 1]
+            assert cursor == session.ask(**filters, limit=count).cursor
+            if "order_by" not in filters:
+                rest = session.ask(**polled, after_event_id=last_event_id, limit=500)
+                assert {event["id"] for event in [*page.events[:count], *rest.events]} >= everything
+
+
 def test_losses_settled_pids_and_crash(session: Session, events: list[Event]) -> None:
     reply = session.ask(limit=1)
     assert reply.events_dropped == {"lane_full": 6 * 13}

@@ -11,7 +11,7 @@ from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
 from strobe.model.query import Query
 from strobe.protocol import store
-from strobe.render.budget import compact_json, estimate_tokens, reply_tokens
+from strobe.render.budget import estimate_tokens, json_tokens, reply_tokens
 from strobe.render.events import lines_of, query_text
 
 _DESCRIPTION: Final = "Query a session's timeline (calls, output, crashes) by filters or sql. Page: cursor. Poll: afterEventId=lastEventId."
@@ -48,13 +48,20 @@ async def run(arguments: QueryArguments, call: Call) -> Result:
     if query.view != "events":
         return await _view(arguments, query, call)
     query = query.model_copy(update={"limit": max(1, min(query.limit, arguments.max_tokens // _EVENT_TOKENS_LEAST))})
-    reply = await _ask(arguments, query, call)
+    reply = await _ask(arguments, query, call, ends=True)
     result = _result(reply)
     fitting = _fitting(result, arguments.max_tokens)
-    if fitting < len(reply.events):
-        # The cursor must stand at the last event shown: only the store can make it, so the shorter page is asked for.
-        result = _result(await _ask(arguments, query.model_copy(update={"limit": max(1, fitting)}), call))
-    return result if fitting else _without_texts(result, arguments.max_tokens)
+    if max(1, fitting) < len(reply.events):
+        result = _ended_after(result, max(1, fitting), reply.ends)
+    return result if fitting or not reply.events else _without_texts(result, arguments.max_tokens)
+
+
+def _ended_after(result: QueryResult, count: int, ends: list[store.PageEnd] | None) -> QueryResult:
+    """The page as if no more than its first `count` events had been asked for. Where it goes on, the store has said for each event."""
+    if ends is None:
+        raise TypeError("the store left out the ends of the page that it was asked for")
+    cursor, last_event_id = ends[count - 1]
+    return result.model_copy(update={"events": (result.events or [])[:count], "has_more": True, "cursor": cursor, "last_event_id": last_event_id})
 
 
 async def _view(arguments: QueryArguments, query: Query, call: Call) -> Result:
@@ -77,8 +84,8 @@ def _check_view(query: Query) -> None:
         raise StrobeError(Code.VALIDATION_ERROR, what, "Leave eventType out, or use view events.", value="eventType")
 
 
-async def _ask(arguments: QueryArguments, query: Query, call: Call) -> store.QueryReply:
-    return await call.ask("store", store.RunQuery(session_id=arguments.session_id, query=query), store.QueryReply, deadline_s=12)
+async def _ask(arguments: QueryArguments, query: Query, call: Call, *, ends: bool = False) -> store.QueryReply:
+    return await call.ask("store", store.RunQuery(session_id=arguments.session_id, query=query, ends=ends), store.QueryReply, deadline_s=12)
 
 
 def _check_filters(arguments: QueryArguments) -> None:
@@ -117,7 +124,7 @@ def _fitting(result: QueryResult, limit: int) -> int:
     wire = {**result.to_wire(), "events": [], "cursor": result.cursor or _CURSOR_LIKE}
     left = limit - reply_tokens(wire, query_text({**wire, "events": events[:1]}))
     for number, (event, line) in enumerate(zip(events, _lines(events), strict=True)):
-        left -= estimate_tokens(compact_json(event)) + estimate_tokens(line) + 2  # and what separates it from the next one
+        left -= json_tokens(event) + estimate_tokens(line) + 2  # and what separates it from the next one
         if left < 0:
             return number
     return len(events)

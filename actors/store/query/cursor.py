@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from strobe.errors import Code, StrobeError
@@ -25,8 +26,19 @@ class Cursor:
     key: tuple[int, ...]
 
     def pack(self) -> str:
-        fields = json.dumps([self.query, self.last_n, self.settled_ns, self.newest_ns, self.total, *self.key], separators=(",", ":"))
-        return base64.urlsafe_b64encode(fields.encode()).decode().rstrip("=")
+        return _packed(self._fixed(), self.key)
+
+    def pack_at(self, keys: Iterable[tuple[int, ...]]) -> list[str]:
+        """The same cursor at other places."""
+        fixed = self._fixed()
+        return [_packed(fixed, key) for key in keys]
+
+    def _fixed(self) -> str:
+        return json.dumps([self.query, self.last_n, self.settled_ns, self.newest_ns, self.total], separators=(",", ":"))[:-1]
+
+
+def _packed(fixed: str, key: tuple[int, ...]) -> str:
+    return base64.urlsafe_b64encode(f"{fixed},{','.join(map(str, key))}]".encode()).decode().rstrip("=")
 
 
 def query_hash(session_id: str, query: Query) -> str:

@@ -13,31 +13,34 @@ from actors.store.query.cursor import Cursor, query_hash, read_cursor
 from actors.store.query.event_id import event_id
 from actors.store.query.order import Order, order_of
 from actors.store.query.page import PageReader
+from actors.store.query.page_end import last_seen
 from actors.store.query.present import Presenter
+from actors.store.query.scan import Found
 from actors.store.query.selection import Selection, resolve
 from actors.store.query.views import ViewReader
 from actors.store.session_file import SessionFile
 from strobe.model.query import Query
-from strobe.protocol.store import QueryReply
+from strobe.protocol.store import PageEnd, QueryReply
 
 RETRIES: Final = 5
 
 
-def run_query(session_id: str, file: SessionFile, query: Query, connection: duckdb.DuckDBPyConnection) -> QueryReply:
-    """`connection` is a reader of `file`, used for this alone. Raises VALIDATION_ERROR; duckdb.InterruptException when interrupted."""
+def run_query(session_id: str, file: SessionFile, query: Query, connection: duckdb.DuckDBPyConnection, *, all_ends: bool = False) -> QueryReply:
+    """`connection` is a reader of `file`, used by this alone; `all_ends` as in RunQuery. Raises VALIDATION_ERROR; duckdb.InterruptException."""
     order = order_of(query)
     cursor = read_cursor(session_id, query, order.key_length)
     for _ in range(RETRIES):
         snapshot = file.counts.snapshot()
-        reply = _answer(session_id, file, query, connection, order, cursor, snapshot)
+        reply = _answer(session_id, file, query, connection, order, cursor, snapshot, all_ends)
         if file.counts.snapshot().evicted == snapshot.evicted:
             break  # else events went between counting and reading: once more, so that both are of one moment
     return reply
 
 
 def _answer(
-    session_id: str, file: SessionFile, query: Query, connection: duckdb.DuckDBPyConnection, order: Order, cursor: Cursor | None, snapshot: Snapshot
-) -> QueryReply:
+    session_id: str, file: SessionFile, query: Query, connection: duckdb.DuckDBPyConnection, order: Order, cursor: Cursor | None, snapshot: Snapshot,
+    all_ends: bool,
+) -> QueryReply:  # fmt: skip
     if cursor is not None:
         snapshot = replace(snapshot, last_n=cursor.last_n, settled_ns=cursor.settled_ns, newest_ns=cursor.newest_ns)
     connection.execute("BEGIN TRANSACTION READ ONLY")
@@ -49,17 +52,15 @@ def _answer(
         # A cursor stands behind what offset skipped on the first page; a repeated offset must not skip again.
         found = pages.rows(query.limit + 1, 0 if cursor else query.offset, cursor.key if cursor else None)
         has_more, rows = len(found.rows) > query.limit, found.rows[: query.limit]
-        following = None
-        last_seen = snapshot.last_n
-        if has_more:
-            following = Cursor(query_hash(session_id, query), snapshot.last_n, snapshot.settled_ns, snapshot.newest_ns, pages.total, rows[-1].key)
-            last_seen = _last_seen(order.name, rows[-1].key, found.unseen, snapshot)
+        ends = _ends(session_id, query, order, Found(rows, found.unseen if has_more else None), snapshot, pages.total)
+        last = (ends[-1][0] if has_more else None, ends[-1][1]) if ends else (None, _id_or_before(session_id, query, snapshot.last_n))
         return QueryReply(
             events=Presenter(session_id, file, connection, query.verbose).events(rows),
             total_count=pages.total,
             has_more=has_more,
-            cursor=following.pack() if following else None,
-            last_event_id=event_id(session_id, last_seen) if last_seen else query.after_event_id,
+            cursor=last[0],
+            last_event_id=last[1],
+            ends=ends if all_ends else None,
             **_facts(session_id, file, connection, snapshot),
         )
     finally:
@@ -85,11 +86,15 @@ def _facts(session_id: str, file: SessionFile, connection: duckdb.DuckDBPyConnec
     }
 
 
-def _last_seen(order: str, key: tuple[int, ...], unseen: int | None, snapshot: Snapshot) -> int:
-    """The number up to which everything that matches was on this page or one before it: polling from there misses nothing."""
-    if order == "arrival":
-        return key[-1]
-    return snapshot.last_n if unseen is None else min(unseen - 1, snapshot.last_n)
+def _ends(session_id: str, query: Query, order: Order, page: Found, snapshot: Snapshot, total: int) -> list[PageEnd]:
+    """Cursor and lastEventId of a page that ends at each of the rows."""
+    cursor = Cursor(query_hash(session_id, query), snapshot.last_n, snapshot.settled_ns, snapshot.newest_ns, total, ())
+    seen = last_seen(order.name, page, snapshot.last_n)
+    return [(packed, _id_or_before(session_id, query, n)) for packed, n in zip(cursor.pack_at(row.key for row in page.rows), seen, strict=True)]
+
+
+def _id_or_before(session_id: str, query: Query, n: int) -> str | None:
+    return event_id(session_id, n) if n else query.after_event_id
 
 
 def _pids(file: SessionFile) -> list[int] | None:
