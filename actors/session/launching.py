@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from actors.session.capabilities import Finding, capabilities
 from actors.session.collector import Collector
@@ -24,11 +25,15 @@ from strobe.launch.keeper import Keeper, start_keeper
 from strobe.launch.page import StatusPage
 from strobe.launch.request import Launch as LaunchRequest
 from strobe.launch.status import LaunchStage, TargetState
+from strobe.model.probe import Place
 from strobe.preflight import Preflight, inspect
 from strobe.protocol.indexer import Load, ModuleFacts
 from strobe.protocol.session import Launch, StdinOpen
 
 LOAD_S = 10.0
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+_C = TypeVar("_C")
 KEEPER_FILES = ("launch", "status", "output", "control", "stdin")  # a keeper wants a folder without them (agent/native/KEEPER.md)
 
 
@@ -116,9 +121,7 @@ async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, poo
     try:
         matched, warnings = 0, [pool.shortfall] if pool.shortfall else []
         if facts.injectable and status.state is TargetState.STOPPED:
-            index: ModuleFacts = await actor.ask("indexer", Load(path=ask.command, symbols_path=ask.symbols_path), deadline_s=LOAD_S)
-            stages.done("index")
-            matched, told = await _install(tracing, ask, stages)
+            index, matched, told = await _install(tracing, ask, stages)
             warnings += told
             target.capabilities = capabilities(finding_of(facts, ask, journal.recorder, has_symbols=index.has_symbols or index.has_debug_info))
         journal.capabilities, journal.running = target.capabilities, True
@@ -136,33 +139,48 @@ def finding_of(facts: Preflight, ask: Launch, recorder: str, *, has_symbols: boo
     )
 
 
-async def _install(tracing: Tracing, ask: Launch, stages: Stages) -> tuple[int, list[str]]:
+async def _install(tracing: Tracing, ask: Launch, stages: Stages) -> tuple[ModuleFacts, int, list[str]]:
     """Recorder, pending patterns and crash handlers, before the program's first instruction.
 
-    Its own shared libraries are mapped only once the visit has run it to its entry point, so their functions take a second visit.
+    While the spawner enters the target and runs it to its entry point, its symbols are looked up. Its own shared libraries are mapped only
+    after that: their functions are looked up then.
     """
     target, probes = tracing.target, tracing.target.journal.probes
     probes.patterns = probes.changed_patterns(ask.patterns, [])
     program = str(Path(f"/proc/{target.pid}/exe").readlink())  # a script's is its interpreter
-    modules = [module for module in mapped_modules(target.pid) if module.path == program]
-    wanted, warnings = await tracing.resolve(probes.patterns, modules)
-    hooks = await tracing.new_hooks(list(wanted.values()), modules)
-    stages.done("resolve")
-    reply = await tracing.prepare(hooks, held=True)
-    stages.done("inject")
-    mapped = mapped_modules(target.pid) if probes.patterns else []  # now: once it runs it may be gone in no time
-    writes, patches, matched = reply.writes, reply.patches, len(wanted)
+    index, (wanted, warnings), _ = await _together(_facts(tracing, ask), _look_up(tracing, program), tracing.enter())
+    stages.done("enter")
+    mapped = mapped_modules(target.pid) if probes.patterns else []
     if any(is_own(module.path, program) and module.path != program for module in mapped):
-        more, warnings = await tracing.resolve(probes.patterns, mapped)
-        late = await tracing.new_hooks([place for address, place in more.items() if address not in wanted], mapped)
-        if late:
-            second = await tracing.prepare(late, held=True)
-            writes, patches = [*writes, *second.writes], [*patches, *second.patches]
-        matched = len(more)
-    stages.done("libraries")
+        wanted, warnings = await tracing.resolve(probes.patterns, mapped)
+    hooks = await tracing.new_hooks(list(wanted.values()), mapped)
+    stages.done("plans")
+    reply = await tracing.prepare(hooks, held=True)
+    stages.done("prepare")
     target.journal.running = True  # saved before: whoever recovers this session must not take a running target for one that waits
     target.journal.save(target.folder)
-    tracing.settle(await asyncio.to_thread(patching.take_over, target.pid, writes, patches, reply.arm_address))
-    return matched, warnings
+    tracing.settle(await asyncio.to_thread(patching.take_over, target.pid, reply.writes, reply.patches, reply.arm_address))
+    return index, len(wanted), warnings
 
 
+async def _facts(tracing: Tracing, ask: Launch) -> ModuleFacts:
+    facts: ModuleFacts = await tracing.actor.ask("indexer", Load(path=ask.command, symbols_path=ask.symbols_path), deadline_s=LOAD_S)
+    return facts
+
+
+async def _look_up(tracing: Tracing, program: str) -> tuple[dict[int, Place], list[str]]:
+    """Places in the program's own file."""
+    patterns = tracing.target.journal.probes.patterns
+    return await tracing.resolve(patterns, [module for module in mapped_modules(tracing.target.pid) if module.path == program]) if patterns else ({}, [])
+
+
+async def _together(facts: Awaitable[_A], places: Awaitable[_B], entered: Awaitable[_C]) -> tuple[_A, _B, _C]:
+    """All three; where one fails, the others are cancelled and over when its error is raised."""
+    tasks = [asyncio.ensure_future(work) for work in (facts, places, entered)]
+    try:
+        return await asyncio.gather(*tasks)  # type: ignore[return-value]
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

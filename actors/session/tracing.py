@@ -13,7 +13,7 @@ from strobe.errors import Code, StrobeError
 from strobe.lanes.layout import HookFlag
 from strobe.model.probe import Hook, Module, Place, Refused
 from strobe.protocol.indexer import Plans, PlansReply, Resolve, ResolveReply
-from strobe.protocol.spawner import HookSpec, Prepare, PrepareReply
+from strobe.protocol.spawner import Enter, HookSpec, Prepare, PrepareReply
 
 RESOLVE_S = 20.0
 PREPARE_S = 30.0
@@ -72,6 +72,11 @@ class Tracing:
         self.target.journal.save(self.target.folder)
         self.target.collector.announce_hooks(hooks)
         return hooks
+
+    async def enter(self) -> None:
+        """The beginning of a launched target's visit: attached, at its entry point, the recorder loaded."""
+        ask = Enter(pid=self.target.pid, pool_path=str(self.target.pool.path))
+        await self.actor.ask(f"spawner:{self.target.session_id}", ask, deadline_s=PREPARE_S)
 
     async def prepare(self, hooks: list[Hook], *, held: bool) -> PrepareReply:
         """Frida's visit: thunks for `hooks`. What it refuses is remembered and not tried again."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from actors.spawner.injector import Injector
 from actors.spawner.visit import FRIDA_ERRORS
 from strobe.artifacts import artifact
-from strobe.protocol.spawner import Prepare, PrepareReply
+from strobe.protocol.base import Done
+from strobe.protocol.spawner import Enter, Prepare, PrepareReply
 from strobe.runtime import Actor, Context, handles
 
 
@@ -27,6 +28,12 @@ class Spawner(Actor):
             await self._injector.warm()
         except FRIDA_ERRORS as error:
             self.log.warning("warming up failed", error=repr(error))
+
+    @handles(Enter, completes=True)
+    async def enter(self, ask: Enter, context: Context) -> Done:
+        del context
+        await self._injector.enter(ask)
+        return Done()
 
     @handles(Prepare, completes=True)
     async def prepare(self, ask: Prepare, context: Context) -> PrepareReply:

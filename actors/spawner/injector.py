@@ -9,18 +9,32 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import frida
 import frida.aio
 
 from actors.spawner.fallback import NO_RECORDER, Fallback, attach_hooks, start_fallback
+from actors.spawner.leave import wait_left
 from actors.spawner.preparation import Loaded, Preparation, finish, prepare_hooks
 from actors.spawner.process import TargetProcess
 from actors.spawner.quiet import QuietDevice
 from actors.spawner.refusal import check_free, explain
 from actors.spawner.visit import FRIDA_ERRORS, QUIETLY, STEP_S, Visit, bounded
-from strobe.protocol.spawner import Prepare, PrepareReply
+from strobe.errors import StrobeError
+from strobe.protocol.spawner import Enter, Prepare, PrepareReply
+
+ENTERED_S: Final = 20.0  # how long a target that was entered waits for its Prepare
+
+
+@dataclass(eq=False, slots=True)
+class Entered:
+    """A visit with the recorder loaded, or with the reason why it is not."""
+
+    visit: Visit
+    recorder: Loaded | str
 
 
 class Injector:
@@ -36,6 +50,8 @@ class Injector:
         self._residents: dict[int, Fallback] = {}
         self._device: QuietDevice | None = None
         self._turn = asyncio.Lock()
+        self._entered: Entered | None = None
+        self._guard: asyncio.Task[None] | None = None
 
     async def warm(self) -> None:
         """Starts Frida's helper and compiles the agent, by a visit to a process of our own: the first target then waits for neither."""
@@ -45,26 +61,46 @@ class Injector:
             with _guinea_pig() as process:
                 if not await asyncio.to_thread(_ready, process):
                     raise TimeoutError(f"{sys.executable} did not start in {STEP_S:g} s")
+                target = TargetProcess(process.pid)
+                before = target.injected_mappings()
                 session = await bounded((await self._local()).attach(process.pid, **QUIETLY), STEP_S * 3, "attach")
+                brought = target.injected_mappings() - before
                 self._agent = await bounded(session.compile_script(str(self._agent), name="strobe", runtime="qjs"), STEP_S, "compile")
                 await bounded(session.detach(), STEP_S, "detach")
+                await wait_left(target, brought)  # killed while Frida's helper is in it, it cannot be reaped for 5 s
 
-    async def prepare(self, ask: Prepare) -> PrepareReply:
+    async def enter(self, ask: Enter) -> None:
         """See the protocol. Errors: FRIDA_ATTACH_FAILED, PROCESS_EXITED."""
         target = TargetProcess(ask.pid)
         check_free(target)
         async with self._turn:
             try:
+                self._entered = await self._come_in(target, ask.pool_path)
+            except FRIDA_ERRORS as error:
+                raise await explain(target, error) from error
+            self._guard = asyncio.get_running_loop().create_task(self._give_up(self._entered))
+
+    async def prepare(self, ask: Prepare) -> PrepareReply:
+        """See the protocol. Errors: FRIDA_ATTACH_FAILED, PROCESS_EXITED."""
+        target = TargetProcess(ask.pid)
+        async with self._turn:
+            try:
+                if entered := self._take_entered(ask.pid):
+                    return await self._work(entered, ask)
+                check_free(target)
                 resident = self._residents.get(ask.pid)
                 if resident is not None and resident.is_alive:
                     return await attach_hooks(resident, ask.hooks)
-                return await self._visit(target, ask)
+                return await self._work(await self._come_in(target, ask.pool_path), ask)
             except FRIDA_ERRORS as error:
                 raise await explain(target, error) from error
 
     async def close(self) -> None:
         """Nothing of Frida's is left here: no thread, process, socket or file. Agents that record as a fallback go on in their targets."""
         async with self._turn:
+            if self._entered is not None and (entered := self._take_entered(self._entered.visit.target.pid)):
+                with suppress(StrobeError, *FRIDA_ERRORS):  # its target has ended
+                    await entered.visit.leave()
             for resident in self._residents.values():
                 with suppress(frida.InvalidOperationError):  # its target has ended
                     await resident.visit.eternalize()
@@ -78,32 +114,56 @@ class Injector:
             self._device = await bounded(QuietDevice.open(), STEP_S, "start")
         return self._device.device
 
-    async def _visit(self, target: TargetProcess, ask: Prepare) -> PrepareReply:
+    async def _come_in(self, target: TargetProcess, pool_path: str) -> Entered:
         visit = await Visit.enter(await self._local(), target, self._agent)
-        stays = False
         try:
-            outcome = await self._work(visit, ask)
-            stays = isinstance(outcome, Fallback)
+            return Entered(visit, await self._load(visit, pool_path))
+        except NotLoaded as reason:
+            return Entered(visit, str(reason))
+        except BaseException:
+            await visit.leave()
+            raise
+
+    def _take_entered(self, pid: int) -> Entered | None:
+        """The visit that waits for the Prepare of `pid`; from here on it is the caller's to end."""
+        entered = self._entered
+        if entered is None or entered.visit.target.pid != pid:
+            return None
+        self._entered = None
+        if self._guard is not None:
+            self._guard.cancel()
+        return entered
+
+    async def _give_up(self, entered: Entered) -> None:
+        """Nobody asked for more: who had it entered is gone."""
+        await asyncio.sleep(ENTERED_S)
+        async with self._turn:
+            if self._entered is entered:
+                self._entered = None
+                await entered.visit.leave()
+
+    async def _work(self, entered: Entered, ask: Prepare) -> PrepareReply:
+        """By the recorder; else by the fallback, which stays; else a reply that says why neither can record. Ends the visit."""
+        visit = entered.visit
+        outcome: Preparation | Fallback | PrepareReply | None = None
+        try:
+            if isinstance(entered.recorder, str):
+                outcome = await start_fallback(visit, ask, entered.recorder)
+            else:
+                outcome = await prepare_hooks(visit, entered.recorder, ask.hooks, str(self._recorder))
         finally:
-            await (visit.stay() if stays else visit.leave())
+            await (visit.stay() if isinstance(outcome, Fallback) else visit.leave())
         if isinstance(outcome, Preparation):
-            return finish(target.pid, outcome)
+            return finish(visit.target.pid, outcome)
         if isinstance(outcome, Fallback):
-            self._residents[target.pid] = outcome
+            self._residents[visit.target.pid] = outcome
             return outcome.first
+        assert outcome is not None  # else its exception has left here
         return outcome
 
-    async def _work(self, visit: Visit, ask: Prepare) -> Preparation | Fallback | PrepareReply:
-        """By the recorder; else by the fallback; else a reply that says why neither can record."""
-        try:
-            if self._fallback_only:
-                raise NotLoaded(NO_RECORDER)
-            loaded = await self._load(visit, ask.pool_path)
-        except NotLoaded as reason:
-            return await start_fallback(visit, ask, str(reason))
-        return await prepare_hooks(visit, loaded, ask.hooks, str(self._recorder))
-
     async def _load(self, visit: Visit, pool_path: str) -> Loaded:
+        if self._fallback_only:
+            raise NotLoaded(NO_RECORDER)
         try:
             row = await visit.call("load", str(self._recorder), pool_path)
         except frida.aio.RPCException as error:

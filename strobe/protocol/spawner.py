@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from strobe.model.base import Noun
 from strobe.model.probe import Refused
-from strobe.protocol.base import Ask, Reply
+from strobe.protocol.base import Ask, Done, Reply
 
 
 class Write(Noun):
@@ -50,6 +50,18 @@ class PrepareReply(Reply):
     recorder: str  # "native", "fallback" (Interceptor + CModule: already installed, no patches), "none"
     arm_address: int | None  # strobe_arm in the target
     detail: str | None = None
+
+
+class Enter(Ask):
+    """Attach to a target stopped at its first instruction, run it to its entry point, hold it there and load the recorder, while its symbols are
+    looked up elsewhere. The next Prepare for this pid goes on from there; when none comes in time, the target is left as Prepare leaves it.
+
+    Errors: FRIDA_ATTACH_FAILED, PROCESS_EXITED."""
+
+    TYPE: ClassVar = "spawner.enter"
+    REPLY: ClassVar[type[Reply]] = Done
+    pid: int
+    pool_path: str
 
 
 class Prepare(Ask):

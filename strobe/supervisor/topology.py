@@ -25,7 +25,7 @@ ROLES: Final = (
     Role("session", per_session=True, keeps_children=True, stop_order=1),
     Role("spawner", per_session=True, on_demand=True, scratch=True, stop_order=2, stop_s=8),
     Role("stuck_detector", late=True, stop_order=2, stop_s=4),
-    Role("indexer", stop_order=2, stop_s=8),
+    Role("indexer", late=True, stop_order=2, stop_s=8),
     Role("store", stop_order=3, stop_s=40),
 )
 
