@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from functools import cache
@@ -49,6 +50,13 @@ def require(tool: str) -> str:
 def compiler_version(path: str) -> str:
     flag = "-V" if path.endswith("rustc") else "--version"
     return subprocess.run([path, flag], capture_output=True, text=True, check=True, timeout=30, stdin=subprocess.DEVNULL).stdout
+
+
+def without_inherited_signals() -> None:
+    """`preexec_fn` of a run to compare with one under the keeper, which starts targets like this: no signal ignored (nohup) or blocked."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def program(source: str, *flags: str, compiler: str | None = None, name: str | None = None) -> Path:

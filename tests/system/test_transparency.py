@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from typing import Any, Final
 import pytest
 
 from tests.harness.mcp import Strobe, strobe_mcp
-from tests.harness.targets import TARGETS, program
+from tests.harness.targets import TARGETS, program, without_inherited_signals
 
 ALONE_S: Final = 60
 ENDS_S: Final = 60.0
@@ -120,6 +121,7 @@ def alone(case: Case, path: Path) -> Outcome:
             env={**os.environ, **ENV},
             check=False,
             start_new_session=True,
+            preexec_fn=without_inherited_signals,
         )
     return Outcome(done.stdout, done.stderr, done.returncode)
 
@@ -182,3 +184,15 @@ def test_alone_the_targets_repeat_themselves(case: Case) -> None:
     """What the comparison rests on: a target run alone twice gives the same."""
     path = program(case.source, *case.flags, compiler=case.compiler)
     assert alone(case, path).comparable(case) == alone(case, path).comparable(case)
+
+
+def test_alone_a_target_inherits_no_signals_of_the_test_run() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    try:
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            case = Case("exits.c", O0, ("signal", str(int(number))))
+            assert alone(case, program(case.source, *case.flags)).end == -number
+    finally:
+        signal.signal(signal.SIGHUP, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
