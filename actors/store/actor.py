@@ -133,13 +133,13 @@ class Store(Actor):
     async def list_sessions(self, ask: ListSessions, context: Context) -> SessionsReply:
         del context
         if ask.session_id is not None:
-            return SessionsReply(sessions=[await asyncio.to_thread(self._catalog.get, ask.session_id)])
-        return SessionsReply(sessions=await asyncio.to_thread(self._catalog.sessions, ask.client_id))
+            return SessionsReply(sessions=[self._catalog.get(ask.session_id)])
+        return SessionsReply(sessions=self._catalog.sessions(ask.client_id))
 
     @handles(EndSession, completes=True)
     async def end_session(self, ask: EndSession, context: Context) -> EndSession.EndReply:
         del context
-        await asyncio.to_thread(self._catalog.get, ask.session_id)
+        self._catalog.get(ask.session_id)
         await self._made(ask.session_id)
         events = await asyncio.wrap_future(self._ingest.call(lambda: self._end_session(ask)))
         if not ask.retain:
@@ -161,7 +161,7 @@ class Store(Actor):
     @handles(DeleteSession, completes=True)
     async def delete_session(self, ask: DeleteSession, context: Context) -> Done:
         del context
-        await asyncio.to_thread(self._catalog.get, ask.session_id)
+        self._catalog.get(ask.session_id)
         await self._made(ask.session_id)
         await asyncio.wrap_future(self._ingest.call(lambda: self._ingest.release(ask.session_id)))
         await asyncio.to_thread(self._delete, ask.session_id)
@@ -194,7 +194,7 @@ class Store(Actor):
         del ask, context
         sizes = await asyncio.to_thread(self._files.on_disk)
         return StoreStatusReply(
-            sessions=len(await asyncio.to_thread(self._catalog.sessions)),
+            sessions=len(self._catalog.sessions()),
             bytes=sum(sizes.values()),
             events=sum(file.counts.total()[0] for file in self._files.opened()),
             ingested_events=self._ingest.events,
@@ -223,7 +223,7 @@ class Store(Actor):
 
     async def _lose(self, session_id: str) -> None:
         """Its actor is gone for good: what was captured stays."""
-        record = await asyncio.to_thread(self._catalog.find, session_id)
+        record = self._catalog.find(session_id)
         if record is not None and record.state in LIVE:
             self.log.warning("session lost", session=session_id)
             await asyncio.wrap_future(self._ingest.call(lambda: self._mark_lost(session_id)))
@@ -238,7 +238,7 @@ class Store(Actor):
     async def _look_after(self) -> None:
         """Soon after the start: which sessions are still there. Then, every so often, what is no longer used."""
         await asyncio.sleep(GREETING_S)
-        for record in await asyncio.to_thread(self._catalog.sessions):
+        for record in self._catalog.sessions():
             if record.state in LIVE and record.session_id not in self._heard:
                 await self._lose(record.session_id)
         while True:
@@ -249,7 +249,7 @@ class Store(Actor):
     async def _purge(self) -> None:
         """Deletes what the settings no longer let it keep."""
         settings = await asyncio.to_thread(load_settings)
-        records = await asyncio.to_thread(self._catalog.sessions)
+        records = self._catalog.sessions()
         sizes = await asyncio.to_thread(self._files.on_disk)
         for session_id in expired(records, sizes, time.time_ns(), settings.values["retention.days"], settings.values["retention.maxBytes"]):
             self.log.info("session purged", session=session_id, bytes=sizes.get(session_id, 0))

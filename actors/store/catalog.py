@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 
@@ -32,13 +32,17 @@ class Catalog:
     def __init__(self, path: Path, sessions_folder: Path) -> None:
         self._folder = sessions_folder
         self._lock = threading.Lock()
+        self._pending_lock = threading.Lock()
+        self._pending: dict[str, list[str]] = {}  # by client, as the table has it
         self.set_aside: Path | None = None
         self.unreadable: list[Path] = []
         try:
             self._connection = self._open(path)
-        except duckdb.Error:
+            self._records = self._load()
+        except (duckdb.Error, ValueError):
             self.set_aside = _set_aside(path)
             self._connection = self._open(path)
+            self._records = {}
             self._rebuild()
 
     @staticmethod
@@ -47,11 +51,20 @@ class Catalog:
         try:
             for statement in _TABLES:
                 connection.execute(statement)
-            connection.execute("SELECT count(*), max(record) FROM sessions").fetchall()  # reads it: damage shows now
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _load(self) -> dict[str, SessionRecord]:
+        """All records, which stay in memory: this process alone writes them. Raises duckdb.Error, ValueError."""
+        try:
+            records = [SessionRecord.model_validate_json(row[0]) for row in self._connection.execute("SELECT record FROM sessions").fetchall()]
+            self._pending = _lists(self._connection.execute("SELECT client, pattern FROM pending ORDER BY rowid").fetchall())
+        except BaseException:
+            self._connection.close()
+            raise
+        return {record.session_id: record for record in records}
 
     def _rebuild(self) -> None:
         """From the session files, each of which holds its own row. One that cannot be read stays where it is, unlisted."""
@@ -103,6 +116,7 @@ class Catalog:
                 detail={"eventsMax": ask.events_max},
             )
             _put(run, record)
+        self._records[record.session_id] = record
         return record
 
     def _taken(self, run: duckdb.DuckDBPyConnection, name: str) -> bool:
@@ -111,51 +125,62 @@ class Catalog:
     def put(self, record: SessionRecord) -> None:
         with self._transaction() as run:
             _put(run, record)
+        self._records[record.session_id] = record
 
     def remove(self, session_id: str) -> None:
         with self._transaction() as run:
             run.execute("DELETE FROM sessions WHERE id = ?", [session_id])
+        self._records.pop(session_id, None)
 
     def find(self, session_id: str) -> SessionRecord | None:
-        rows = self._select("SELECT record FROM sessions WHERE id = ?", [session_id])
-        return SessionRecord.model_validate_json(rows[0][0]) if rows else None
+        return self._records.get(session_id)
 
     def get(self, session_id: str) -> SessionRecord:
         """Raises SESSION_NOT_FOUND."""
         record = self.find(session_id)
         if record is None:
-            known = ", ".join(row[0] for row in self._select("SELECT id FROM sessions ORDER BY started_at DESC LIMIT 5", []))
+            known = ", ".join(record.session_id for record in self.sessions()[:5])
             next_step = f"The latest are: {known}." if known else "There is no session yet; start one with debug_launch."
             raise StrobeError(Code.SESSION_NOT_FOUND, f"There is no session {session_id!r}.", next_step, value=session_id)
         return record
 
     def sessions(self, client_id: str | None = None) -> list[SessionRecord]:
         """Latest first."""
-        where, values = ("WHERE client = ?", [client_id]) if client_id is not None else ("", [])
-        rows = self._select(f"SELECT record FROM sessions {where} ORDER BY started_at DESC, id DESC", values)
-        return [SessionRecord.model_validate_json(row[0]) for row in rows]
+        records = [record for record in list(self._records.values()) if client_id is None or record.client_id == client_id]
+        return sorted(records, key=lambda record: (record.started_at, record.session_id), reverse=True)
 
     def change_pending(self, client_id: str, add: list[str], remove: list[str], take: bool) -> list[str]:
-        """One difference to a client's pending patterns. Answers the set as it was (`take`, which empties it) or is now, in the order added."""
+        """One difference to a client's pending patterns. Answers the set as it was (`take`, which empties it) or is now, in the order added.
+
+        It is on disk when this returns; what changes nothing costs no write.
+        """
+        with self._pending_lock:
+            before = self._pending.get(client_id, [])
+            kept = [pattern for pattern in before if pattern not in remove]
+            found = list(dict.fromkeys([*kept, *add]))
+            after = [] if take else found
+            if after != before:
+                self._save_pending(client_id, [] if take else kept, after)
+            return found
+
+    def _save_pending(self, client_id: str, kept: list[str], after: list[str]) -> None:
+        """`after` begins with `kept`, which stays as it is stored."""
+        gone, fresh = [pattern for pattern in self._pending.get(client_id, []) if pattern not in kept], after[len(kept) :]
         with self._transaction() as run:
-            for pattern in remove:
-                run.execute("DELETE FROM pending WHERE client = ? AND pattern = ?", [client_id, pattern])
-            for pattern in add:
-                run.execute("INSERT OR IGNORE INTO pending VALUES (?, ?)", [client_id, pattern])
-            found = [row[0] for row in run.execute("SELECT pattern FROM pending WHERE client = ? ORDER BY rowid", [client_id]).fetchall()]
-            if take:
-                run.execute("DELETE FROM pending WHERE client = ?", [client_id])
-        return found
+            if gone:
+                run.execute("DELETE FROM pending WHERE client = ? AND pattern IN (SELECT unnest(?))", [client_id, gone])
+            if fresh:
+                run.execute("INSERT INTO pending SELECT ?, unnest(?)", [client_id, fresh])
+        if after:
+            self._pending[client_id] = after
+        else:
+            self._pending.pop(client_id, None)
 
     def reader(self) -> duckdb.DuckDBPyConnection:
         return reader(self._connection)
 
     def give_back(self, connection: duckdb.DuckDBPyConnection) -> None:
         connection.close()
-
-    def _select(self, sql: str, values: list[Any]) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._connection.execute(sql, values).fetchall()
 
     def checkpoint(self) -> None:
         with self._lock:
@@ -164,6 +189,13 @@ class Catalog:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+
+
+def _lists(rows: list[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for client, pattern in rows:
+        found.setdefault(client, []).append(pattern)
+    return found
 
 
 def _put(run: duckdb.DuckDBPyConnection, record: SessionRecord) -> None:

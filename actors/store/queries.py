@@ -13,6 +13,7 @@ from typing import Final, Protocol, TypeVar
 
 import duckdb
 
+from actors.store.deadlines import Deadlines
 from strobe.errors import Code, StrobeError
 
 _T = TypeVar("_T")
@@ -37,6 +38,7 @@ class Queries:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=_yield_to_others, initargs=(nice,))
         self._lock = threading.Lock()
         self._running: set[duckdb.DuckDBPyConnection] = set()
+        self._deadlines = Deadlines(f"{name}-deadlines")
         self._waiting = 0
         self.answered = 0
 
@@ -54,11 +56,11 @@ class Queries:
             self._waiting -= 1
 
     def _work(self, lease: AbstractContextManager[_R], work: Callable[[_R, duckdb.DuckDBPyConnection], _T], until: float) -> _T:
-        with lease as source, self._connection(source) as connection, _deadline(connection, until) as late:
+        with lease as source, self._connection(source) as connection, self._deadlines.watch(connection, until) as watched:
             try:
                 return work(source, connection)
             except duckdb.InterruptException:
-                if not late.is_set():
+                if not watched.late:
                     raise StrobeError(Code.LIMIT_EXCEEDED, "The query was stopped: recording needed its memory.", "Narrow it, and try again.") from None
                 raise StrobeError(Code.TIMEOUT, "The query took too long.", "Narrow it by time, function or type, or aggregate less.") from None
             except duckdb.OutOfMemoryException:
@@ -93,26 +95,8 @@ class Queries:
     def close(self) -> None:
         self.interrupt_all()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self._deadlines.close()
 
 
 def _yield_to_others(nice: int) -> None:
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + nice)
-
-
-@contextmanager
-def _deadline(connection: duckdb.DuckDBPyConnection, until: float) -> Iterator[threading.Event]:
-    """Interrupts the connection at `until`; the event says that it did."""
-    late = threading.Event()
-
-    def interrupt() -> None:
-        late.set()
-        connection.interrupt()
-
-    timer = threading.Timer(max(0.0, until - time.monotonic()), interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield late
-    finally:
-        timer.cancel()
-        timer.join()  # an interrupt that is on its way must not meet the connection's next query

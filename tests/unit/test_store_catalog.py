@@ -56,6 +56,22 @@ def test_one_live_session_per_client_and_binary(folder: Path) -> None:
     catalog.close()
 
 
+def test_pending_patterns_keep_their_order_and_outlive_the_process(folder: Path) -> None:
+    catalog = opened(folder)
+    assert catalog.change_pending("c", ["b", "a", "b"], [], False) == ["b", "a"]
+    assert catalog.change_pending("c", ["x", "b"], ["b"], False) == ["a", "x", "b"]
+    assert catalog.change_pending("d", ["y"], [], False) == ["y"]
+    catalog.close()
+    again = opened(folder)
+    assert again.change_pending("c", [], [], False) == ["a", "x", "b"]
+    assert again.change_pending("c", ["a"], ["x"], True) == ["a", "b"]
+    again.close()
+    empty = opened(folder)
+    assert empty.change_pending("c", [], [], True) == []
+    assert empty.change_pending("d", [], [], False) == ["y"]
+    empty.close()
+
+
 def test_an_unknown_session_is_told_with_the_latest(folder: Path) -> None:
     catalog = opened(folder)
     made = catalog.create(ask())
