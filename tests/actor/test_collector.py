@@ -406,7 +406,7 @@ class CollectorProcesses:
         self._process.communicate(timeout=20)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.full)])
 def test_the_collector_may_be_killed_at_any_time(bench: Bench, seed: int) -> None:
     """kill -9 at seeded instants while records and drops go on: each record, byte and loss once."""
     keeper = bench.write("run", 2, 500_000, 150_000, 0)
@@ -438,7 +438,7 @@ def test_the_collector_may_be_killed_at_any_time(bench: Bench, seed: int) -> Non
     assert all_free(bench.pool)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.full)])
 def test_lines_survive_killed_collectors_byte_for_byte(bench: Bench, seed: int) -> None:
     keeper = bench.write("lines", 200_000, 0)
     processes = CollectorProcesses(bench, keeper)

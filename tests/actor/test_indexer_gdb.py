@@ -8,7 +8,7 @@ import os
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -130,17 +130,32 @@ def _check_optimised(path: Path, truth: list[dict[str, Any]], tmp_path: Path) ->
     assert len(compared) >= 15
 
 
-@pytest.mark.parametrize(("source", "compiler"), [("abi.c", "gcc"), ("abi.c", "clang"), ("abi.cpp", "g++"), ("abi.cpp", "clang++")])
-def test_every_kind_of_argument(source: str, compiler: str, tmp_path: Path) -> None:
-    truth = _check_unoptimised(program(f"indexer/{source}", "-O0", compiler=compiler), tmp_path)
-    for flags in (("-O1",), ("-O2",), ("-O2", "-gdwarf-4")):
+USUAL: Final = (("-O2",),)
+MORE: Final = (("-O1",), ("-O2", "-gdwarf-4"))
+RUST_USUAL: Final = (("-O",),)
+RUST_MORE: Final = (("-C", "opt-level=1"), ("-C", "opt-level=3", "-C", "lto=fat"))
+LANGUAGES: Final = [("abi.c", "gcc"), ("abi.c", "clang"), ("abi.cpp", "g++"), ("abi.cpp", "clang++")]
+
+
+def _check_argument_kinds(source: str, compiler: str, variants: Iterable[tuple[str, ...]], tmp_path: Path) -> None:
+    truth = _check_unoptimised(program(f"indexer/{source}", *([] if compiler == "rustc" else ["-O0"]), compiler=compiler), tmp_path)
+    for flags in variants:
         _check_optimised(program(f"indexer/{source}", *flags, compiler=compiler), truth, tmp_path)
 
 
+@pytest.mark.parametrize(("source", "compiler"), LANGUAGES)
+def test_every_kind_of_argument(source: str, compiler: str, tmp_path: Path) -> None:
+    _check_argument_kinds(source, compiler, (*USUAL, *MORE) if compiler == "gcc" else USUAL, tmp_path)
+
+
 def test_every_kind_of_rust_argument(tmp_path: Path) -> None:
-    truth = _check_unoptimised(program("indexer/abi.rs"), tmp_path)
-    for flags in (("-O",), ("-C", "opt-level=1"), ("-C", "opt-level=3", "-C", "lto=fat")):
-        _check_optimised(program("indexer/abi.rs", *flags), truth, tmp_path)
+    _check_argument_kinds("abi.rs", "rustc", RUST_USUAL, tmp_path)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("source", "compiler"), [*LANGUAGES[1:], ("abi.rs", "rustc")])
+def test_every_kind_of_argument_in_full(source: str, compiler: str, tmp_path: Path) -> None:
+    _check_argument_kinds(source, compiler, RUST_MORE if compiler == "rustc" else MORE, tmp_path)
 
 
 def test_sqlite(tmp_path: Path) -> None:

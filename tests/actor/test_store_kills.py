@@ -22,7 +22,8 @@ from strobe.runtime.stream import StreamProducer
 from tests.actor.test_store import create
 from tests.bench.store_records import STARTED_NS, Traffic, two_functions
 
-KILLS = 22
+KILLS = 7
+KILLS_OFTEN = 22
 CALLS = 1000
 
 
@@ -74,9 +75,10 @@ def victim(home: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "tests.actor.store_victim"], env={**os.environ, "STROBE_HOME": str(home)}, stdout=subprocess.DEVNULL)
 
 
-def test_kill_9_at_any_instant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kills", [KILLS, pytest.param(KILLS_OFTEN, marks=pytest.mark.full)])
+def test_kill_9_at_any_instant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int) -> None:
     monkeypatch.setenv("STROBE_HOME", str(tmp_path))
-    choose = random.Random(20)
+    choose = random.Random(kills)
     catalog = Catalog(tmp_path / "catalog.duckdb", paths.sessions_folder())
     session_id = catalog.create(create(events_max=100_000_000)).session_id
     catalog.close()
@@ -84,7 +86,7 @@ def test_kill_9_at_any_instant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     sender.start()
     process = victim(tmp_path)
     try:
-        for _ in range(KILLS):
+        for _ in range(kills):
             # An instant of its work, not of its start: some milliseconds after it has acknowledged something new.
             before, deadline = sender.acked, time.monotonic() + 60
             while sender.acked == before and sender.error is None:

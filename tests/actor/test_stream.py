@@ -87,10 +87,10 @@ def kill_at(ends: Ends, marks: list[int]) -> threading.Thread:
     return thread
 
 
-def test_consumer_killed_eight_times_stores_each_of_20_000_batches_once(ends: Ends) -> None:
-    count = 20_000
+@pytest.mark.parametrize(("count", "kills"), [(6_000, 4), pytest.param(20_000, 8, marks=pytest.mark.full)])
+def test_killed_consumer_stores_each_batch_once(ends: Ends, count: int, kills: int) -> None:
     ends.consumer()
-    killer = kill_at(ends, sorted(random.Random(7).sample(range(500, count - 500), 8)))
+    killer = kill_at(ends, sorted(random.Random(7).sample(range(500, count - 500), kills)))
     producer = produce(ends.endpoint, count, 16_384)
     killer.join()
     assert producer.acked == count
@@ -99,10 +99,10 @@ def test_consumer_killed_eight_times_stores_each_of_20_000_batches_once(ends: En
     assert_each_once(ends, count)
 
 
-def test_producer_killed_continues_at_its_resume_mark(ends: Ends) -> None:
-    count = 10_000
+@pytest.mark.parametrize(("count", "kills"), [(4_000, 3), pytest.param(10_000, 6, marks=pytest.mark.full)])
+def test_producer_killed_continues_at_its_resume_mark(ends: Ends, count: int, kills: int) -> None:
     ends.consumer()
-    for mark in sorted(random.Random(11).sample(range(500, count - 500), 6)):
+    for mark in sorted(random.Random(11).sample(range(500, count - 500), kills)):
         producer = ends.start("produce", str(count), "4096")
         ends.wait_stored(mark)
         producer.kill()
@@ -112,9 +112,10 @@ def test_producer_killed_continues_at_its_resume_mark(ends: Ends) -> None:
     assert_each_once(ends, count)
 
 
-def test_both_killed_at_once(ends: Ends) -> None:
-    count = 6_000
-    for mark in (1_000, 2_500, 4_000):
+@pytest.mark.parametrize("marks", [(1_000, 1_700), pytest.param((1_000, 2_500, 4_000), marks=pytest.mark.full)])
+def test_both_killed_at_once(ends: Ends, marks: tuple[int, ...]) -> None:
+    count = marks[-1] + 800
+    for mark in marks:
         consumer, producer = ends.consumer(), ends.start("produce", str(count), "4096")
         ends.wait_stored(mark)
         consumer.kill()

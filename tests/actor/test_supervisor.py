@@ -25,6 +25,7 @@ from strobe.supervisor.start import node_pid
 from tests.harness.echo import Echo, Echoed
 from tests.harness.echo_node import echo_node, start_echo_node
 from tests.harness.node import actor, all_ready, assert_nothing_left, environment, node, processes_of, run, status, stop, until
+from tests.harness.times import times
 
 PAIR = ("session", "spawner")
 
@@ -111,13 +112,13 @@ def test_killed_supervisor_is_succeeded_and_its_store_kept(tmp_path: Path) -> No
 
 def test_store_without_a_successor_ends_by_itself(tmp_path: Path) -> None:
     async def check() -> None:
-        async with echo_node(tmp_path) as client:
+        async with echo_node(tmp_path, **times(strobe__runtime__actor__OUTLIVE_S=3)) as client:
             store = (await actor(client, "store")).pid
             os.kill(client.node_pid, signal.SIGKILL)
             await until(lambda: gone(client.node_pid))
             began = time.monotonic()
             await until(lambda: gone(store), within_s=25)
-            assert time.monotonic() - began > 8, "it did not wait for a successor"
+            assert time.monotonic() - began > 2, "it did not wait for a successor"
             (tmp_path / "run" / "bus").unlink()  # of the killed supervisor; its successor would have taken it over
         assert '"stopped in order"' in (tmp_path / "logs" / "store.jsonl").read_text()
 
@@ -129,7 +130,7 @@ def test_hung_actor_is_replaced(tmp_path: Path) -> None:
         return (await actor(client, "store")).state == state
 
     async def check() -> None:
-        async with echo_node(tmp_path) as client:
+        async with echo_node(tmp_path, **times(strobe__supervisor__nursery__UNHEALTHY_S=2, strobe__supervisor__nursery__HUNG_S=5)) as client:
             first = await actor(client, "store")
             assert first.pid is not None
             os.kill(first.pid, signal.SIGSTOP)

@@ -14,6 +14,7 @@ from strobe.protocol.base import Ask, Done, Reply
 from strobe.protocol.session import Flush
 from strobe.protocol.supervisor import ActorGone, SessionEnded
 from strobe.runtime import Actor, Context, handles, main, on_notice
+from tests.harness.times import shorten
 
 
 class Echoed(Reply):
@@ -121,4 +122,5 @@ class EchoActor(Actor):
 
 
 if __name__ == "__main__":
+    shorten()
     main(EchoActor)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from strobe.client import Client
@@ -14,7 +14,8 @@ from strobe.supervisor.main import run_node
 from strobe.supervisor.private import open_private
 from strobe.supervisor.start import node_pid
 from strobe.supervisor.topology import Role
-from tests.harness.node import all_ready, assert_nothing_left, environment, stop, until
+from tests.harness.node import all_ready, assert_nothing_left, environment, run, stop, until
+from tests.harness.times import shorten
 
 ROLES = (Role("store", module="tests.harness.echo", stop_s=1.0),)
 
@@ -36,6 +37,26 @@ async def echo_node(home: Path, *, ready: bool = True, **env: str) -> AsyncItera
         assert_nothing_left(home)
 
 
+@contextmanager
+def lasting_echo_node(home: Path) -> Iterator[Path]:
+    """For several tests, each with a `Client()` of its own."""
+
+    async def served() -> None:
+        await until(lambda: _holds(home))
+        async with Client() as client:
+            await all_ready(client)
+
+    with environment(home, None, {}):
+        process = start_echo_node(home)
+        try:
+            run(served())
+            yield home
+        finally:
+            run(stop(home))
+            process.wait(10)
+        assert_nothing_left(home)
+
+
 def start_echo_node(home: Path) -> subprocess.Popen[bytes]:
     home.mkdir(mode=0o700, exist_ok=True)
     with open_private(home / "node.stderr") as output:
@@ -48,4 +69,5 @@ async def _holds(home: Path) -> bool:
 
 
 if __name__ == "__main__":
+    shorten()
     sys.exit(run_node(ROLES))
