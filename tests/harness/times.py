@@ -1,0 +1,23 @@
+"""Bounds of the product made shorter in a test's own processes: `STROBE_TEST_TIMES="module.NAME=seconds …"`, read by the echo node and its actor."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Final
+
+VARIABLE: Final = "STROBE_TEST_TIMES"
+
+
+def times(**bounds: float) -> dict[str, str]:
+    """The variable; in names `__` stands for the dot: `strobe__supervisor__nursery__HUNG_S=4`."""
+    return {VARIABLE: " ".join(f"{name.replace('__', '.')}={bound}" for name, bound in bounds.items())}
+
+
+def shorten() -> None:
+    for item in os.environ.get(VARIABLE, "").split():
+        name, _, bound = item.partition("=")
+        place, _, constant = name.rpartition(".")
+        module = import_module(place)
+        assert float(bound) < getattr(module, constant), f"{name} is {getattr(module, constant)} already"
+        setattr(module, constant, float(bound))
