@@ -73,6 +73,7 @@ class Store(Actor):
         self._thread = threading.Thread(target=self._run_ingest, name="ingest")
         self._thread.start()
         self._background = self.loop.create_task(self._look_after())
+        self._background.add_done_callback(self._looked_after)
 
     def _run_ingest(self) -> None:
         try:
@@ -235,8 +236,13 @@ class Store(Actor):
             file.save_record(record)
             self.record_changed(record)
 
+    def _looked_after(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.crash(error)
+
     async def _look_after(self) -> None:
-        """Soon after the start: which sessions are still there. Then, every so often, what is no longer used."""
+        """At the start: what is too old to keep. Soon after: which sessions are still there. Then, every so often, what is no longer used."""
+        await self._purge()
         await asyncio.sleep(GREETING_S)
         for record in self._catalog.sessions():
             if record.state in LIVE and record.session_id not in self._heard:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 
+from actors.store.blocks import BlockCache
 from actors.store.columns import to_table
 from actors.store.counts import Counts, Key, Snapshot
 from actors.store.decoder import Decoded
@@ -71,6 +72,7 @@ class SessionFile:
         self._lock = threading.Lock()
         self._free_readers: list[duckdb.DuckDBPyConnection] = []
         self.counts = Counts()
+        self.blocks = BlockCache()
         try:
             self._make(record)
             self._load()

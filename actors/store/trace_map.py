@@ -20,19 +20,24 @@ LONGEST_KEPT: Final = 512
 _BLOCKS: Final = 8192  # about as many blocks, up to twice, when the session is full
 _BLOCKS_MAX: Final = 8 * _BLOCKS
 _SHIFT_MAX: Final = 10
+_RANGES_MAX: Final = 16
 _NEVER: Final = np.iinfo(np.int64).max
 BLOCK_DTYPE: Final = np.dtype([("events", "<i8"), ("rows", "<i8"), ("ts_low", "<i8"), ("ts_high", "<i8")])
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Bounds, included, within which the events asked for lie, and how many there may be. `whole`: nothing lies outside."""
+    """Bounds, included, within which the events asked for lie, and how many there may be. `whole`: nothing lies outside.
+
+    `ranges`: the numbers they have, where that is less than all between the bounds (output is numbered behind the calls of its commit).
+    """
 
     n_low: int
     n_high: int
     ts_high: int | None
     whole: bool
     events: int
+    ranges: tuple[tuple[int, int], ...] = ()
 
 
 class TraceMap:
@@ -154,6 +159,15 @@ class TraceMap:
             return Window(n_from, _NEVER, None, True, (int(sums[-1]) if sums.size else 0) + (1 << self.shift))
         return Window(n_from, (self.first + at + enough + 2 << self.shift) - 1, None, False, int(sums[enough]) + (1 << self.shift))
 
+    def between(self, ts_from: int | None, ts_to: int | None) -> tuple[int, list[tuple[int, int]]]:
+        """Between two times, both included: (events of blocks that lie inside, numbers of the blocks that may lie there in part)."""
+        begin, end = -_NEVER if ts_from is None else ts_from, _NEVER if ts_to is None else ts_to
+        low, high, held = self.blocks["ts_low"], self.blocks["ts_high"], self.blocks["events"] > 0
+        inside = held & (low >= begin) & (high <= end)
+        partly = np.flatnonzero(held & (high >= begin) & (low <= end) & ~inside)
+        edges = [(int(block) << self.shift, (int(block) + 1 << self.shift) - 1) for block in partly + self.first]
+        return int(self.blocks["events"][inside].sum()), edges
+
     def first_after(self, ts: int) -> int:
         """A number before which no event has a time later than `ts`."""
         if self.past_high > ts:
@@ -166,4 +180,14 @@ class TraceMap:
             return Window(1, 0 if self.past_high < begin else (self.first << self.shift) - 1, ts_high, ts_high is None, 0)
         low = self.first + int(chosen[0]) << self.shift if self.past_high < begin else 1
         events = int(self.blocks["events"][chosen[0] : chosen[-1] + 1].sum())
-        return Window(low, (self.first + int(chosen[-1]) + 1 << self.shift) - 1, ts_high, ts_high is None, events)
+        ranges = self._ranges(chosen) if self.past_high < begin else ()
+        return Window(low, (self.first + int(chosen[-1]) + 1 << self.shift) - 1, ts_high, ts_high is None, events, ranges)
+
+    def _ranges(self, chosen: Ints) -> tuple[tuple[int, int], ...]:
+        """The numbers of these blocks, ascending, as few stretches; () when they are many."""
+        gaps = np.flatnonzero(np.diff(chosen) > 1)
+        if gaps.size >= _RANGES_MAX:
+            return ()
+        first, last = chosen[np.concatenate([[0], gaps + 1])], chosen[np.concatenate([gaps, [chosen.size - 1]])]
+        stretches = zip((first + self.first).tolist(), (last + self.first).tolist(), strict=True)
+        return tuple((low << self.shift, (high + 1 << self.shift) - 1) for low, high in stretches)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
 import struct
 import time
 from collections.abc import Iterator
@@ -28,9 +31,10 @@ from strobe.protocol.store import (
     RunQuery,
     StoreStatus,
 )
+from strobe.protocol.supervisor import OpenSession
 from strobe.runtime.stream import StreamProducer
 from tests.bench.store_records import STARTED_NS, Lane, Traffic, records, two_functions
-from tests.harness.node import node, run, until
+from tests.harness.node import node, run, status, until
 
 
 def create(binary: str = "/bin/demo", client: str = "client", **changes: Any) -> CreateSession:
@@ -188,10 +192,71 @@ def test_status_and_drain(tmp_path: Path) -> None:
 
             await asyncio.to_thread(send)
             await client.ask("store", Drain())
-            status = await client.ask("store", StoreStatus())
-            assert (status.sessions, status.events, status.ingested_events) == (1, 10_000, 10_000)
-            assert status.bytes > 10_000
+            told = await client.ask("store", StoreStatus())
+            assert (told.sessions, told.events, told.ingested_events) == (1, 10_000, 10_000)
+            assert told.bytes > 10_000
             record = (await client.ask("store", ListSessions(session_id=session_id))).sessions[0]
             assert record.state is SessionState.RUNNING
+
+    run(story())
+
+
+def test_what_the_settings_no_longer_keep_is_purged(tmp_path: Path) -> None:
+    async def kept() -> tuple[str, str]:
+        async with node(tmp_path, roles=("store",)) as client:
+            old = (await client.ask("store", create())).session_id
+            await asyncio.to_thread(fill, old)
+            await client.ask("store", EndSession(session_id=old, state="exited", retain=True))
+            live = (await client.ask("store", create("/bin/other"))).session_id
+            return old, live
+
+    async def purged(old: str, live: str) -> None:
+        async with node(tmp_path, roles=("store",)) as client:
+
+            async def gone() -> bool:
+                return [record.session_id for record in (await client.ask("store", ListSessions())).sessions] == [live]
+
+            await until(gone)
+            with pytest.raises(StrobeError) as refused:
+                await ask_query(client, old)
+            assert refused.value.code is Code.SESSION_NOT_FOUND
+            assert [file.name.partition(".")[0] for file in (tmp_path / "sessions").glob("*.duckdb")] == [live]
+
+    old, live = run(kept())
+    run(still_there(tmp_path, old))  # seven days are the default
+    (tmp_path / "settings.json").write_text(json.dumps({"retention.days": 0}))
+    run(purged(old, live))
+
+
+async def still_there(home: Path, session_id: str) -> None:
+    async with node(home, roles=("store",)) as client:
+        assert (await ask_query(client, session_id)).total_count == 5
+
+
+def test_a_session_whose_process_is_given_up_is_lost_and_keeps_its_events(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with node(tmp_path, roles=("store", "session", "spawner")) as client:
+            session_id = (await client.ask("store", create())).session_id
+            await asyncio.to_thread(fill, session_id)
+            await client.ask("supervisor", OpenSession(session_id=session_id), deadline_s=30)
+            killed: set[int] = set()
+
+            async def given_up() -> bool:
+                row = {row.name: row for row in (await status(client)).actors}.get(f"session:{session_id}")
+                if row is not None and row.pid is not None and row.pid not in killed:
+                    killed.add(row.pid)
+                    os.kill(row.pid, signal.SIGKILL)
+                return row is None
+
+            async def lost() -> bool:
+                record = (await client.ask("store", ListSessions(session_id=session_id))).sessions[0]
+                return record.state is SessionState.LOST and record.ended_at is not None
+
+            assert not await lost()
+            await until(given_up, within_s=60)
+            assert len(killed) > 1, "it was given up without a restart"
+            await until(lost)
+            assert (await ask_query(client, session_id)).total_count == 5
+            await client.ask("store", create())  # the client may start that program again
 
     run(story())

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 import structlog
 
+from actors.store.blocks import BlockCache
 from actors.store.query.run import run_query
 from actors.store.session_file import SessionFile
 from actors.store.writer import SessionWriter
@@ -31,6 +32,7 @@ class Session:
 
     def __init__(self, path: Path, events_max: int = 2_000_000) -> None:
         self.file = SessionFile(path, record(SESSION, detail={"eventsMax": events_max}))
+        self.file.blocks = BlockCache(shift=10 if events_max > 1000 else 4, bytes_max=1 << 20)
         self.writer = SessionWriter(self.file, structlog.get_logger())
         self.seq = 0
         self._fill()

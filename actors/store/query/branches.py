@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from actors.store.query.selection import OUTPUT_TYPES, Named, Selection, ValueTest
 from actors.store.schema import VALUE_COLUMNS
@@ -25,6 +25,7 @@ class Branch:
     duration: str | None = None
     result: str | None = None
     call: str | None = None  # n of the enter
+    stream: str = "stream"
     always: str = "true"
 
 
@@ -39,21 +40,51 @@ CALL: Final = Branch("call", "raw_calls", "n", "ts", "parent", thread="thread", 
 ALL: Final = (ENTER, EXIT, LATE, OUTPUT, POINT)
 
 
+class Test(NamedTuple):
+    """What a number of a row must be: `operator` is one of >= <= > < = IN (then `wanted` holds several)."""
+
+    quantity: str  # a field of Branch
+    operator: str
+    wanted: int | frozenset[int]
+
+
 @dataclass(slots=True)
 class Where:
-    """Conditions joined by AND, and their parameters in order. `possible` False: nothing can match."""
+    """Conditions joined by AND, and their parameters in order. `possible` False: nothing can match.
+
+    `tests` says the same for rows in memory; None: some condition can only be asked in SQL.
+    """
 
     sql: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     possible: bool = True
+    tests: list[Test] | None = field(default_factory=list)
 
     def add(self, sql: str, texts: Iterable[str] = ()) -> None:
+        """A condition that SQL alone can answer."""
         self.sql.append(sql)
         self.texts += texts
+        self.tests = None
+
+    def always(self, sql: str) -> None:
+        """What is true of all rows of the branch."""
+        self.sql.append(sql)
+
+    def number(self, branch: Branch, quantity: str, operator: str, wanted: int) -> None:
+        self.sql.append(f"{getattr(branch, quantity)} {operator} {wanted}")
+        self._test(Test(quantity, operator, wanted))
+
+    def one_of(self, branch: Branch, quantity: str, wanted: frozenset[int]) -> None:
+        self.sql.append(number_list(getattr(branch, quantity), wanted) if wanted else "false")
+        self._test(Test(quantity, "IN", wanted))
+
+    def _test(self, test: Test) -> None:
+        if self.tests is not None:
+            self.tests.append(test)
 
     def also(self, sql: str) -> Where:
         """A copy with one more condition, which takes no parameter."""
-        return Where([*self.sql, sql], list(self.texts), self.possible)
+        return Where([*self.sql, sql], list(self.texts), self.possible, None)
 
     def text(self) -> str:
         return " AND ".join(self.sql) or "true"
@@ -77,8 +108,8 @@ def number_list(column: str, numbers: Iterable[int]) -> str:
 def _kind(branch: Branch, selection: Selection, found: Where) -> None:
     wanted = selection.event_type
     if branch.always != "true":
-        found.add(branch.always)
-    found.add(f"{branch.n} <= {selection.last_n}")
+        found.always(branch.always)
+    found.number(branch, "n", "<=", selection.last_n)
     match None if branch is CALL else wanted:
         case None:
             return
@@ -88,7 +119,7 @@ def _kind(branch: Branch, selection: Selection, found: Where) -> None:
             found.possible &= branch is EXIT or branch is LATE
         case "stdout" | "stderr":
             found.possible &= branch is OUTPUT
-            found.add(f"stream = {OUTPUT_TYPES[str(wanted)]}")
+            found.number(branch, "stream", "=", OUTPUT_TYPES[str(wanted)])
         case _:
             found.possible &= branch is POINT
             found.add("type = ?", [str(wanted)])
@@ -96,21 +127,23 @@ def _kind(branch: Branch, selection: Selection, found: Where) -> None:
 
 def _times(branch: Branch, selection: Selection, found: Where) -> None:
     if selection.time_from is not None:
-        found.add(f"{branch.ts} >= {selection.time_from}")
+        found.number(branch, "ts", ">=", selection.time_from)
     if selection.time_to is not None:
-        found.add(f"{branch.ts} <= {selection.time_to}")
+        found.number(branch, "ts", "<=", selection.time_to)
     if selection.after is not None:
-        found.add(f"{branch.n} > {selection.after}")
+        found.number(branch, "n", ">", selection.after)
     if selection.min_duration is not None:
         found.possible &= branch.duration is not None
-        found.add(f"{branch.duration} >= {selection.min_duration}")
+        found.number(branch, "duration", ">=", selection.min_duration)
 
 
 def _place(branch: Branch, selection: Selection, found: Where) -> None:
     if selection.parent is not None:
-        found.add(f"{branch.parent} = {selection.parent}")
+        found.number(branch, "parent", "=", selection.parent)
         if branch in (ENTER, CALL):  # children are numbered between their parent's enter and its exit
-            found.add(f"n > {selection.parent}" + (f" AND n < {selection.parent_exit}" if selection.parent_exit is not None else ""))
+            found.number(branch, "n", ">", selection.parent)
+            if selection.parent_exit is not None:
+                found.number(branch, "n", "<", selection.parent_exit)
     if selection.hooks is None:
         return
     if branch is POINT:
@@ -119,7 +152,7 @@ def _place(branch: Branch, selection: Selection, found: Where) -> None:
     elif branch.hook is None or not selection.hooks:
         found.possible = False
     else:
-        found.add(number_list(branch.hook, selection.hooks))
+        found.one_of(branch, "hook", selection.hooks)
 
 
 def _point_place(named: Named | None, column: str, found: Where) -> None:
@@ -137,7 +170,7 @@ def _who(branch: Branch, selection: Selection, found: Where) -> None:
             found.add(f"pid = {selection.pid}")
     elif selection.threads is not None:
         found.possible &= bool(selection.threads)
-        found.add(number_list(str(branch.thread), selection.threads) if selection.threads else "false")
+        found.one_of(branch, "thread", selection.threads)
 
 
 def _values(branch: Branch, selection: Selection, found: Where) -> None:

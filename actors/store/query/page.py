@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import duckdb
-
 from actors.store.counts import Key as CountKey
 from actors.store.counts import Snapshot
 from actors.store.query.branches import ALL, LATE, OUTPUT, POINT, Branch, Where, number_list, where
 from actors.store.query.order import NO_THREAD, Order
+from actors.store.query.reading import Reading
+from actors.store.query.rows import Rows
 from actors.store.query.scan import Found, Key, Possible, Row, Scanner
 from actors.store.query.selection import OUTPUT_TYPES, Selection
 from actors.store.session_file import SessionFile
@@ -19,17 +19,16 @@ from strobe.errors import Code, StrobeError
 OFFSET_MAX: Final = 100_000  # in orders other than time, where what is skipped must be read
 _SHORT_OFFSET: Final = 500
 _FALL: Final = 16
+FEW: Final = 1000  # matching rows of a branch that are fetched at once
 
 
 class PageReader:
-    """Reads for one query, in the read transaction that `connection` is in."""
+    """Reads for one query, in the read transaction that `reading` is."""
 
-    def __init__(
-        self, file: SessionFile, connection: duckdb.DuckDBPyConnection, selection: Selection, order: Order, snapshot: Snapshot, total: int | None
-    ) -> None:
+    def __init__(self, file: SessionFile, reading: Reading, selection: Selection, order: Order, snapshot: Snapshot, total: int | None) -> None:
         """`total`: how many match, where a cursor says it; else they are counted."""
         self._file = file
-        self._run = connection.execute
+        self._run = reading.execute
         self._selection = selection
         self._order = order
         held = file.counts.branches()
@@ -37,8 +36,10 @@ class PageReader:
         self._possible: Possible = [(branch, found) for branch, found in wheres if found.possible]
         self._names = {branch.name for branch, _ in self._possible}
         self._longest = snapshot.map.longest
+        self._nothing_evicted = snapshot.evicted == 0
+        self._scanner = Scanner(Rows(file, reading, snapshot), snapshot.map)
         self.total = self._count_all() if total is None else total
-        self._scanner = Scanner(connection, snapshot.map, file.value_columns, self._density())
+        self._scanner.density = self._density()
 
     def _density(self) -> float:
         """About which share of the events the filters leave, bounds of time aside where that is known."""
@@ -140,9 +141,23 @@ class PageReader:
     def _count_all(self) -> int:
         """Exact: from the counters where the filters allow, else by the same WHERE as the rows."""
         if not self._selection.countable:
-            return sum(self._count(branch, found) for branch, found in self._possible)
+            counted = self._counted_otherwise()
+            return sum(self._count(branch, found) for branch, found in self._possible) if counted is None else counted
         points = sum(self._count(branch, found) for branch, found in self._possible if branch is POINT)  # few, and filtered by text
         return points + self._file.counts.total(self._wanted)[0]
+
+    def _counted_otherwise(self) -> int | None:
+        """Where a count in SQL can be saved: after a late event few remain, times alone the trace map knows, and few rows can be had at once."""
+        selection = self._selection
+        if selection.after is not None:
+            counted = self._scanner.count_numbered(self._possible, selection.after + 1, selection.last_n)
+            if counted is not None:
+                return counted
+        if selection.times_alone and self._nothing_evicted:
+            return self._scanner.count_between(self._possible, selection.time_from, selection.time_to)
+        if selection.evenly_spread or self._order.name not in ("time", "arrival"):
+            return None
+        return self._scanner.few(self._possible, FEW)
 
     def _wanted(self, key: CountKey) -> bool:
         name, first, thread = key
@@ -159,4 +174,3 @@ class PageReader:
 
 def _without_duration(branch: Branch, found: Where) -> Where:
     return found.also(f"{branch.duration} IS NULL") if branch is LATE else found
-

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import duckdb
-
 from actors.store.display import shown
 from actors.store.query.branches import ENTER, LATE, OUTPUT, POINT
 from actors.store.query.event_id import event_id
+from actors.store.query.reading import Reading
 from actors.store.query.scan import Row
 from actors.store.scalars import result_of
 from actors.store.schema import UNWOUND, VALUE_COLUMNS
@@ -21,10 +20,10 @@ _STREAM_NAMES = {1: "stdout", 2: "stderr"}
 
 
 class Presenter:
-    def __init__(self, session_id: str, file: SessionFile, connection: duckdb.DuckDBPyConnection, verbose: bool) -> None:
+    def __init__(self, session_id: str, file: SessionFile, reading: Reading, verbose: bool) -> None:
         self._session_id = session_id
         self._file = file
-        self._run = connection.execute
+        self._run = reading.execute
         self._verbose = verbose
         self._texts: dict[int, str] = {}
         self._more: dict[tuple[int, int], int] = {}

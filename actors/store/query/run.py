@@ -15,6 +15,7 @@ from actors.store.query.order import Order, order_of
 from actors.store.query.page import PageReader
 from actors.store.query.page_end import last_seen
 from actors.store.query.present import Presenter
+from actors.store.query.reading import Reading
 from actors.store.query.scan import Found
 from actors.store.query.selection import Selection, resolve
 from actors.store.query.views import ViewReader
@@ -31,57 +32,55 @@ def run_query(session_id: str, file: SessionFile, query: Query, connection: duck
     cursor = read_cursor(session_id, query, order.key_length)
     for _ in range(RETRIES):
         snapshot = file.counts.snapshot()
-        reply = _answer(session_id, file, query, connection, order, cursor, snapshot, all_ends)
+        reading = Reading(connection)
+        try:
+            reply = _answer(session_id, file, query, reading, order, cursor, snapshot, all_ends)
+        finally:
+            reading.end()
         if file.counts.snapshot().evicted == snapshot.evicted:
             break  # else events went between counting and reading: once more, so that both are of one moment
     return reply
 
 
 def _answer(
-    session_id: str, file: SessionFile, query: Query, connection: duckdb.DuckDBPyConnection, order: Order, cursor: Cursor | None, snapshot: Snapshot,
+    session_id: str, file: SessionFile, query: Query, reading: Reading, order: Order, cursor: Cursor | None, snapshot: Snapshot,
     all_ends: bool,
 ) -> QueryReply:  # fmt: skip
     if cursor is not None:
         snapshot = replace(snapshot, last_n=cursor.last_n, settled_ns=cursor.settled_ns, newest_ns=cursor.newest_ns)
-    connection.execute("BEGIN TRANSACTION READ ONLY")
-    try:
-        selection = resolve(session_id, query, list(file.hooks.values()), list(file.threads.values()), snapshot, connection)
-        if query.view != "events":
-            return _view(session_id, file, query, connection, selection, snapshot)
-        pages = PageReader(file, connection, selection, order, snapshot, cursor.total if cursor else None)
-        # A cursor stands behind what offset skipped on the first page; a repeated offset must not skip again.
-        found = pages.rows(query.limit + 1, 0 if cursor else query.offset, cursor.key if cursor else None)
-        has_more, rows = len(found.rows) > query.limit, found.rows[: query.limit]
-        ends = _ends(session_id, query, order, Found(rows, found.unseen if has_more else None), snapshot, pages.total)
-        last = (ends[-1][0] if has_more else None, ends[-1][1]) if ends else (None, _id_or_before(session_id, query, snapshot.last_n))
-        return QueryReply(
-            events=Presenter(session_id, file, connection, query.verbose).events(rows),
-            total_count=pages.total,
-            has_more=has_more,
-            cursor=last[0],
-            last_event_id=last[1],
-            ends=ends if all_ends else None,
-            **_facts(session_id, file, connection, snapshot),
-        )
-    finally:
-        connection.execute("ROLLBACK")
+    selection = resolve(session_id, query, list(file.hooks.values()), list(file.threads.values()), snapshot, reading)
+    if query.view != "events":
+        return _view(session_id, file, query, reading, selection, snapshot)
+    pages = PageReader(file, reading, selection, order, snapshot, cursor.total if cursor else None)
+    # A cursor stands behind what offset skipped on the first page; a repeated offset must not skip again.
+    found = pages.rows(query.limit + 1, 0 if cursor else query.offset, cursor.key if cursor else None)
+    has_more, rows = len(found.rows) > query.limit, found.rows[: query.limit]
+    ends = _ends(session_id, query, order, Found(rows, found.unseen if has_more else None), snapshot, pages.total)
+    last = (ends[-1][0] if has_more else None, ends[-1][1]) if ends else (None, _id_or_before(session_id, query, snapshot.last_n))
+    return QueryReply(
+        events=Presenter(session_id, file, reading, query.verbose).events(rows),
+        total_count=pages.total,
+        has_more=has_more,
+        cursor=last[0],
+        last_event_id=last[1],
+        ends=ends if all_ends else None,
+        **_facts(session_id, file, reading, snapshot),
+    )
 
 
-def _view(
-    session_id: str, file: SessionFile, query: Query, connection: duckdb.DuckDBPyConnection, selection: Selection, snapshot: Snapshot
-) -> QueryReply:
-    found = ViewReader(session_id, file, connection, selection, snapshot).read(query)
-    facts = _facts(session_id, file, connection, snapshot)
+def _view(session_id: str, file: SessionFile, query: Query, reading: Reading, selection: Selection, snapshot: Snapshot) -> QueryReply:
+    found = ViewReader(session_id, file, reading, selection, snapshot).read(query)
+    facts = _facts(session_id, file, reading, snapshot)
     return QueryReply(events=found.rows, total_count=found.total, has_more=found.has_more, cursor=None, last_event_id=None, **facts)
 
 
-def _facts(session_id: str, file: SessionFile, connection: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> dict[str, Any]:
+def _facts(session_id: str, file: SessionFile, reading: Reading, snapshot: Snapshot) -> dict[str, Any]:
     """What every reply tells about the session."""
     return {
         "settled_until_ns": snapshot.settled_ns,
         "pids": _pids(file),
         "events_dropped": dict(file.losses),
-        "crash": crash_summary(session_id, connection) if file.counts.holds("point:crash") else None,
+        "crash": crash_summary(session_id, reading) if file.counts.holds("point:crash") else None,
         "newest_ns": snapshot.newest_ns,
     }
 
@@ -102,9 +101,9 @@ def _pids(file: SessionFile) -> list[int] | None:
     return sorted(found) if len(found) > 1 else None
 
 
-def crash_summary(session_id: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any] | None:
+def crash_summary(session_id: str, reading: Reading) -> dict[str, Any] | None:
     """The first crash: what, where, and its event's id."""
-    found = connection.execute("SELECT n, ts, pid, tid, text, function, file, line, data FROM points WHERE type = 'crash' ORDER BY ts, n LIMIT 1").fetchall()
+    found = reading.execute("SELECT n, ts, pid, tid, text, function, file, line, data FROM points WHERE type = 'crash' ORDER BY ts, n LIMIT 1").fetchall()
     if not found:
         return None
     n, ts, pid, tid, text, function, file, line, data = found[0]
@@ -114,5 +113,3 @@ def crash_summary(session_id: str, connection: duckdb.DuckDBPyConnection) -> dic
         "address": facts.get("faultAddress"), "function": function, "sourceFile": file, "line": line,
     }  # fmt: skip
     return {key: value for key, value in shown.items() if value is not None}
-
-

@@ -11,6 +11,7 @@ import duckdb
 from actors.store.counts import Snapshot
 from actors.store.query.compare import Condition, contains, equals, is_null
 from actors.store.query.event_id import parse_event_id
+from actors.store.query.reading import Reading
 from actors.store.scalars import result_of
 from actors.store.session_file import Thread
 from strobe.errors import Code, StrobeError
@@ -78,17 +79,25 @@ class Selection:
         return self.evenly_spread and all(part is None for part in (self.time_from, self.time_to, self.after))
 
     @property
+    def times_alone(self) -> bool:
+        """No filter leaves out an event, but for bounds of time."""
+        return self.every_event and self.after is None
+
+    @property
+    def every_event(self) -> bool:
+        places = (self.hooks, self.threads, self.thread_name, self.tid, self.pid)
+        return self.evenly_spread and self.event_type is None and all(part is None for part in places)
+
+    @property
     def evenly_spread(self) -> bool:
         """But for bounds of time and number, the counters tell how many events the filters leave."""
         return all(part is None for part in (self.min_duration, self.parent, self.arguments, self.results))
 
 
-def resolve(
-    session_id: str, query: Query, hooks: Collection[Hook], threads: Collection[Thread], snapshot: Snapshot, connection: duckdb.DuckDBPyConnection
-) -> Selection:
+def resolve(session_id: str, query: Query, hooks: Collection[Hook], threads: Collection[Thread], snapshot: Snapshot, reading: Reading) -> Selection:
     """Raises VALIDATION_ERROR: a bad regular expression, a foreign event id."""
-    function, file = _named(query.function, "function", connection), _named(query.source_file, "sourceFile", connection)
-    found = _hooks(query, hooks, connection)
+    function, file = _named(query.function, "function", reading), _named(query.source_file, "sourceFile", reading)
+    found = _hooks(query, hooks, reading)
     candidates = [hook for hook in hooks if found is None or hook.id in found]
     parent = None if query.parent_event_id is None else parse_event_id(session_id, query.parent_event_id, "parentEventId")
     return Selection(
@@ -108,17 +117,17 @@ def resolve(
         after=None if query.after_event_id is None else parse_event_id(session_id, query.after_event_id, "afterEventId"),
         arguments=None if query.argument is None else _argument_tests(query.argument, candidates),
         results=None if query.return_value is None else _result_tests(query.return_value, candidates),
-        parent_exit=None if parent is None else _exit_of(parent, connection),
+        parent_exit=None if parent is None else _exit_of(parent, reading),
     )
 
 
-def _exit_of(call: int, connection: duckdb.DuckDBPyConnection) -> int | None:
+def _exit_of(call: int, reading: Reading) -> int | None:
     """The number of a call's exit, where it is in the same row."""
-    found = connection.execute(f"SELECT exit_n FROM raw_calls WHERE n = {call}").fetchall()
+    found = reading.execute(f"SELECT exit_n FROM raw_calls WHERE n = {call}").fetchall()
     return found[0][0] if found else None
 
 
-def _named(wanted: TextFilter | FileFilter | None, field: str, connection: duckdb.DuckDBPyConnection) -> Named | None:
+def _named(wanted: TextFilter | FileFilter | None, field: str, reading: Reading) -> Named | None:
     if wanted is None:
         return None
     parts: list[tuple[str, str]] = []
@@ -127,17 +136,17 @@ def _named(wanted: TextFilter | FileFilter | None, field: str, connection: duckd
     if wanted.contains is not None:
         parts.append(("contains({c}, ?)", wanted.contains))
     if isinstance(wanted, TextFilter) and wanted.matches is not None:
-        check_regex(wanted.matches, f"{field}.matches", connection)
+        check_regex(wanted.matches, f"{field}.matches", reading)
         parts.append(("regexp_matches({c}, ?)", wanted.matches))
     if not parts:
         return None
     return Named(" AND ".join(sql for sql, _ in parts), tuple(text for _, text in parts))
 
 
-def check_regex(pattern: str, field: str, connection: duckdb.DuckDBPyConnection) -> None:
+def check_regex(pattern: str, field: str, reading: Reading) -> None:
     """By the engine that will run it (RE2)."""
     try:
-        connection.execute("SELECT regexp_matches('', ?)", [pattern]).fetchall()
+        reading.execute("SELECT regexp_matches('', ?)", [pattern]).fetchall()
     except duckdb.InvalidInputException as error:
         reason, _, fragment = str(error).partition("Error: ")[2].partition(": ")
         position = _unclosed(pattern) if reason.startswith("missing )") else max(pattern.find(fragment), 0)
@@ -158,13 +167,13 @@ def _unclosed(pattern: str) -> int:
     return opened[-1] if opened else 0
 
 
-def _hooks(query: Query, hooks: Collection[Hook], connection: duckdb.DuckDBPyConnection) -> frozenset[int] | None:
+def _hooks(query: Query, hooks: Collection[Hook], reading: Reading) -> frozenset[int] | None:
     """Ids of the hooks that the filters on function and file leave; None when there is none."""
     tests: list[Callable[[Hook], bool]] = []
     if query.function is not None:
         tests += _text_tests(query.function, lambda hook: hook.place.function)
         if query.function.matches is not None:
-            rows = connection.execute("SELECT id FROM hooks WHERE regexp_matches(function, ?)", [query.function.matches]).fetchall()
+            rows = reading.execute("SELECT id FROM hooks WHERE regexp_matches(function, ?)", [query.function.matches]).fetchall()
             matching = {row[0] for row in rows}
             tests.append(lambda hook: hook.id in matching)
     if query.source_file is not None:

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import duckdb
-
 from actors.store.counts import Snapshot
 from actors.store.query.branches import ALL, CALL, ENTER, EXIT, LATE, OUTPUT, POINT, Branch, where
 from actors.store.query.event_id import event_id
+from actors.store.query.reading import Reading
+from actors.store.query.rows import Rows
 from actors.store.query.scan import Row, Scanner
 from actors.store.query.selection import Selection
 from actors.store.session_file import SessionFile
@@ -35,12 +35,12 @@ class View:
 
 
 class ViewReader:
-    """Reads for one query, in the read transaction that `connection` is in."""
+    """Reads for one query, in the read transaction that `reading` is."""
 
-    def __init__(self, session_id: str, file: SessionFile, connection: duckdb.DuckDBPyConnection, selection: Selection, snapshot: Snapshot) -> None:
+    def __init__(self, session_id: str, file: SessionFile, reading: Reading, selection: Selection, snapshot: Snapshot) -> None:
         self._session_id = session_id
         self._file = file
-        self._connection = connection
+        self._reading = reading
         self._selection = selection
         self._snapshot = snapshot
 
@@ -57,7 +57,7 @@ class ViewReader:
         return View(page, len(rows), query.offset + len(page) < len(rows))
 
     def _rows(self, sql: str, texts: Iterable[str]) -> list[tuple[Any, ...]]:
-        return self._connection.execute(sql, list(texts)).fetchall()
+        return self._reading.execute(sql, list(texts)).fetchall()
 
     def _place(self, hook: int) -> Shown:
         known = self._file.hooks.get(hook)
@@ -118,7 +118,7 @@ class ViewReader:
         if not chosen.possible:
             return View([], 0, False)
         total = int(self._rows(f"SELECT count(*) FROM raw_calls WHERE {chosen.text()}", chosen.texts)[0][0])
-        scanner = Scanner(self._connection, self._snapshot.map, self._file.value_columns, None)
+        scanner = Scanner(Rows(self._file, self._reading, self._snapshot), self._snapshot.map)
         possible = [(CALL, chosen)]
         after = scanner.key_at(possible, offset - 1, self._selection.time_from) if offset else None
         if offset and after is None:
