@@ -2,87 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from actors.session.collector import Collector
-from actors.session.collector.order import SLACK_NS
-from actors.session.crash import GREGS, Crash
+from actors.session.crash import GREGS
 from strobe.errors import Code, StrobeError
-from strobe.lanes.layout import ChunkState, Clock, Kind
-from strobe.lanes.pool import Pool, create_pool, open_pool
-from strobe.lanes.reader import entries, heads_of
-from strobe.launch.keeper import Keeper, adopt_keeper
-from tests.harness.launching import WAIT_S, Launcher, eventually, launcher, output_of, sh
-from tests.harness.sink import Sink, frames_of
-from tests.harness.targets import program
-
-
-@dataclass
-class Bench:
-    """One session's worth of parts."""
-
-    keepers: Launcher
-    sink: Sink
-    pool: Pool
-    collectors: list[Collector] = field(default_factory=list)
-    crashes: list[Crash] = field(default_factory=list)
-    failures: list[BaseException] = field(default_factory=list)
-
-    def write(self, *arguments: object, **options: Any) -> Keeper:
-        writer = str(program("lane_writer.c", "-O2"))
-        keeper = self.keepers.start(writer, str(self.pool.path), *map(str, arguments), stop=True, **options)
-        status = keeper.status()
-        self.pool.set_streams(status.stream_dev, status.stream_ino)
-        return keeper
-
-    def collect(self, keeper: Keeper) -> Collector:
-        collector = Collector(
-            session_id="s", pool=self.pool, keeper=keeper, endpoint=self.sink.endpoint, on_crash=self.crashes.append, on_failure=self.failures.append
-        )
-        self.collectors.append(collector)
-        collector.start()
-        return collector
-
-    def said(self, keeper: Keeper) -> dict[str, int]:
-        """What the writer says it did."""
-        words = re.findall(rb"(\w+) (\d+)", output_of(keeper)[1])
-        return {name.decode(): int(number) for name, number in words}
+from strobe.lanes.layout import Clock
+from strobe.launch.keeper import Keeper
+from tests.harness.collecting import Bench, all_free, benched, call_times, ended, entries_of, hooks_known
+from tests.harness.launching import eventually, output_of, sh
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    pool = create_pool(Path("/dev/shm") / f"strobe-test-{os.getpid()}-{tmp_path.name}", 16)
-    with launcher(tmp_path / "keepers") as keepers:
-        sink = Sink(tmp_path / "run")
-        made = Bench(keepers, sink, pool)
-        try:
-            yield made
-        finally:
-            for collector in made.collectors:
-                collector.close()
-            pool.unlink()
-            sink.close()
-        assert not made.failures
-
-
-def ended(keeper: Keeper) -> None:
-    keeper.wait(lambda status: status.ended, WAIT_S)
-
-
-def all_free(pool: Pool) -> bool:
-    return bool((pool.chunks["state"] == ChunkState.FREE).all()) and int(pool.header["chunks_free"]) == pool.chunk_count
+    with benched(tmp_path) as made:
+        yield made
 
 
 def test_every_record_arrives_once_in_order_and_chunks_come_back(bench: Bench) -> None:
@@ -127,12 +66,6 @@ def test_times_convert_to_the_monotonic_clock(bench: Bench) -> None:
         last = int(ticks.max())
 
 
-def entries_of(batch: Any) -> Any:
-    slot_map, slots = frames_of(batch)
-    found = entries(slots, heads_of(slot_map))
-    return found[found["kind"] != Kind.PAD]
-
-
 def test_more_threads_than_chunks_come_and_go(bench: Bench) -> None:
     keeper = bench.write("run", 60, 3_000, 0, 1)
     collector = bench.collect(keeper)
@@ -173,92 +106,6 @@ def test_drops_are_counted_exactly(bench: Bench) -> None:
         assert len(words) + lost[hook] == 400_000 and (np.diff(words.astype(np.int64)) > 0).all()
     assert collector.losses() == {"lanesFull": said["dropped"]}
     assert all_free(bench.pool)
-
-
-def pass_time(seconds: float) -> None:
-    until = time.monotonic() + seconds
-    eventually(lambda: time.monotonic() > until, "a moment")
-
-
-def hooks_known(count: int) -> Any:
-    from actors.session.collector.requests import Submission
-
-    return Submission("hooks", {"hooks": [{"id": count}]})
-
-
-def test_lines_are_placed_between_the_calls_around_them(bench: Bench) -> None:
-    keeper = bench.write("lines", 3000, 0)
-    collector = bench.collect(keeper)
-    keeper.continue_target()
-    ended(keeper)
-    collector.finish()
-    done = bench.sink.committed
-    assert done.output() == b"".join(b"line %d\n" % i for i in range(3000))
-    segments = [segment for segment in done.segments() if segment["stream"] == 1]
-    exact = [segment for segment in segments if not segment["approximate"]]
-    assert len(exact) > 2900, f"{len(exact)} of {len(segments)}"
-    calls = call_times(bench)
-    for segment in exact:
-        number = int(segment["data"].split()[1])
-        assert segment["span"] & 0xFFFFFFFFFF == number + 1
-        assert calls[2 * number] <= segment["tsNs"] + 100 and segment["tsNs"] <= calls[2 * number + 1] + 100
-
-
-def call_times(bench: Bench) -> dict[int, int]:
-    """Number of a call's record → its time in ns."""
-    times: dict[int, int] = {}
-    for batch in bench.sink.committed.of("records"):
-        rows, clock = entries_of(batch), batch.header["clock"]
-        for kind, word, ts in zip(rows["kind"].tolist(), rows["word"].tolist(), rows["ts"].tolist(), strict=True):
-            if kind <= Kind.EXIT:
-                times[word] = ts if clock is None else clock[1] + round((ts - clock[0]) * (clock[3] - clock[1]) / (clock[2] - clock[0]))
-    return times
-
-
-def test_an_unmarked_writer_falls_back_to_arrival_and_marks_find_their_bytes_again(bench: Bench) -> None:
-    keeper = bench.write("lines", 60, 4)
-    collector = bench.collect(keeper)
-    keeper.continue_target()
-    ended(keeper)
-    collector.finish()
-    done = bench.sink.committed
-    assert done.output() == b"".join(b"line %d\n" % i for i in range(60))
-    wrong = []
-    for segment in (segment for segment in done.segments() if segment["stream"] == 1):
-        numbers = [int(line.split()[1]) for line in segment["data"].splitlines()]
-        from_child = [number % 4 == 3 for number in numbers]
-        if not segment["approximate"]:
-            wrong += [number for number, child in zip(numbers, from_child, strict=True) if child or segment["span"] & 0xFFFFFFFFFF != number + 1]
-        else:
-            assert segment["span"] is None
-    assert not wrong
-    assert sum(not segment["approximate"] for segment in done.segments() if segment["stream"] == 1) > 30
-
-
-def test_output_without_a_recorder_has_its_arrival_time(bench: Bench) -> None:
-    keeper = bench.keepers.start(*sh("echo one; echo two >&2; sleep 0.05; echo three; exit 3"), stop=True)
-    collector = bench.collect(keeper)
-    before = time.monotonic_ns()
-    keeper.continue_target()
-    ended(keeper)
-    collector.finish()
-    done = bench.sink.committed
-    assert (done.output(1), done.output(2)) == (b"one\nthree\n", b"two\n")
-    times = {segment["data"]: segment["tsNs"] for segment in done.segments()}
-    assert times[b"three\n"] - times[b"one\n"] > 45_000_000 and all(before < ts < time.monotonic_ns() for ts in times.values())
-    assert all(segment["approximate"] for segment in done.segments())
-
-
-def test_large_output_is_complete_and_its_disk_space_comes_back(bench: Bench) -> None:
-    keeper = bench.keepers.start(*sh("head -c 60000000 /dev/urandom | tee /dev/stderr"), stop=True)
-    collector = bench.collect(keeper)
-    keeper.continue_target()
-    ended(keeper)
-    collector.finish()
-    done = bench.sink.committed
-    assert len(done.output(1)) == 60_000_000 and done.output(1) == done.output(2)
-    assert keeper.output_path.stat().st_size > 120_000_000
-    assert keeper.output_path.stat().st_blocks * 512 < 16_000_000
 
 
 def test_a_flush_means_that_all_before_it_is_committed(bench: Bench, tmp_path: Path) -> None:
@@ -344,160 +191,3 @@ def test_a_crash_page_is_told_once_and_freed_when_its_event_is_stored(bench: Ben
     assert status.started_ns - 20_000 <= event["tsNs"] <= status.exited_ns + 20_000
     assert (event["type"], event["text"], event["data"], event["tid"]) == ("crash", "boom", {"a": 1}, crash.tid)
     assert bench.pool.crashes["state"][0] == 0
-
-
-def test_the_store_may_die_at_any_time(bench: Bench) -> None:
-    keeper = bench.write("run", 2, 600_000, 300_000, 1)
-    collector = bench.collect(keeper)
-    keeper.continue_target()
-    moments = np.random.default_rng(7).uniform(0.02, 0.25, 8)
-    for moment in moments:
-        pass_time(moment)
-        bench.sink.cut()
-        bench.sink.open()
-    ended(keeper)
-    collector.finish()
-    for hook in (1, 2):
-        assert np.array_equal(bench.sink.committed.words(hook), np.arange(600_000))
-    assert not bench.sink.committed.losses() and all_free(bench.pool)
-
-
-FACTORY = """
-import os, signal, sys, threading
-from pathlib import Path
-from actors.session.collector import Collector
-from strobe.lanes.pool import open_pool
-from strobe.launch.keeper import adopt_keeper
-folder, pool, endpoint = sys.argv[1:]
-for _ in sys.stdin:
-    child = os.fork()
-    if not child:
-        Collector(
-            session_id="s", pool=open_pool(Path(pool)), keeper=adopt_keeper(Path(folder)), endpoint=endpoint,
-            on_crash=print, on_failure=lambda error: (print(repr(error), flush=True), os._exit(1)),
-        ).start()
-        signal.pause()
-    print(child, flush=True)
-    print(os.waitpid(child, 0)[1], flush=True)
-"""
-
-
-class CollectorProcesses:
-    """Collectors in processes of their own, forked from one that has imported everything: a start costs milliseconds."""
-
-    def __init__(self, bench: Bench, keeper: Keeper) -> None:
-        arguments = [sys.executable, "-c", FACTORY, str(keeper.directory), str(bench.pool.path), bench.sink.endpoint]
-        root = Path(__file__).resolve().parents[2]
-        self._process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=root)
-
-    def run_and_kill(self, moment: float, meanwhile: Callable[[], None] = lambda: None) -> None:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        child = self._process.stdout.readline()
-        assert child.strip().isdigit(), child + self._process.stdout.read()
-        pass_time(moment)
-        meanwhile()
-        os.kill(int(child), signal.SIGKILL)
-        status = self._process.stdout.readline()
-        assert status == f"{int(signal.SIGKILL)}\n", status
-
-    def close(self) -> None:
-        self._process.communicate(timeout=20)
-
-
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.full)])
-def test_the_collector_may_be_killed_at_any_time(bench: Bench, seed: int) -> None:
-    """kill -9 at seeded instants while records and drops go on: each record, byte and loss once."""
-    keeper = bench.write("run", 2, 500_000, 150_000, 0)
-    processes = CollectorProcesses(bench, keeper)
-    random = np.random.default_rng(seed)
-
-    def cut_the_store() -> None:
-        if random.random() < 0.3:
-            bench.sink.cut()
-            bench.sink.open()
-
-    processes.run_and_kill(0.1)
-    keeper.continue_target()
-    for moment in random.uniform(0.005, 0.3, 15):
-        processes.run_and_kill(moment, cut_the_store)
-    processes.close()
-    collector = bench.collect(keeper)
-    collector._submissions.append(hooks_known(2))
-    ended(keeper)
-    collector.finish()
-    done, told = bench.sink.committed, bench.said(keeper)
-    lost = sum(done.losses().values())
-    assert lost == told["dropped"]
-    for hook in (1, 2):
-        words = done.words(hook).astype(np.int64)
-        assert (np.diff(words) > 0).all()
-        assert len(words) + done.losses()["lanesFull", hook] == 500_000
-    assert done.output(2) == output_of(keeper)[1]
-    assert all_free(bench.pool)
-
-
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.full)])
-def test_lines_survive_killed_collectors_byte_for_byte(bench: Bench, seed: int) -> None:
-    keeper = bench.write("lines", 200_000, 0)
-    processes = CollectorProcesses(bench, keeper)
-    processes.run_and_kill(0.1)
-    keeper.continue_target()
-    for moment in np.random.default_rng(seed).uniform(0.005, 0.2, 12):
-        processes.run_and_kill(moment)
-    processes.close()
-    collector = bench.collect(keeper)
-    ended(keeper)
-    collector.finish()
-    done = bench.sink.committed
-    assert done.output() == b"".join(b"line %d\n" % i for i in range(200_000))
-    for segment in done.segments():
-        if segment["stream"] == 1 and not segment["approximate"]:
-            assert segment["span"] & 0xFFFFFFFFFF == int(segment["data"].split()[1]) + 1
-
-
-def test_a_successor_frees_what_a_predecessor_had_committed(bench: Bench) -> None:
-    keeper = bench.write("run", 1, 200_000, 0, 1)
-    first = bench.collect(keeper)
-    keeper.continue_target()
-    ended(keeper)
-    first.flush(10)
-    first.close()
-    again = Collector(
-        session_id="s", pool=open_pool(bench.pool.path), keeper=adopt_keeper(keeper.directory), endpoint=bench.sink.endpoint, on_crash=print, on_failure=print
-    )
-    bench.collectors.append(again)
-    again.start()
-    again.finish()
-    assert np.array_equal(bench.sink.committed.words(1), np.arange(200_000)) and all_free(bench.pool)
-
-
-def test_a_collector_whose_stream_fails_says_so(bench: Bench) -> None:
-    def broken() -> Any:
-        raise_ = StrobeError(Code.ACTOR_UNAVAILABLE, "no stream", "wait")
-
-        class Stream:
-            window_free, acked, resume = 1, 0, b"\x81\xa1v\x63"
-
-            def hello(self, timeout_ms: int) -> bool:
-                del timeout_ms
-                raise raise_
-
-            def close(self) -> None:
-                return None
-
-        return Stream()
-
-    heard: list[BaseException] = []
-    keeper = bench.keepers.start("/bin/true")
-    collector = Collector(session_id="s", pool=bench.pool, keeper=keeper, endpoint="", on_crash=print, on_failure=heard.append, open_stream=broken)
-    collector.start()
-    eventually(lambda: bool(heard), "failure told")
-    with pytest.raises(StrobeError) as raised:
-        collector.flush(1)
-    assert raised.value.code is Code.ACTOR_UNAVAILABLE and "no stream" in raised.value.what
-
-
-def test_slack_is_larger_than_a_scheduling_delay_and_smaller_than_the_wait() -> None:
-    assert 5_000_000 <= SLACK_NS < 30_000_000
