@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,21 @@ C_PARTS = ("pool", "maps", "thread", "lane", "hook", "capture", "managed", "shad
 @pytest.fixture(scope="module")
 def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """parts.c with all of the recorder's C. The recorder's own memcpy and memset are renamed: the sanitizer has its own."""
-    binary = tmp_path_factory.mktemp("parts") / "parts"
+    folder = tmp_path_factory.mktemp("parts")
     flags = ["-g", "-O1", "-std=gnu11", "-Wall", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-pthread"]
     renamed = ["-Dmemcpy=recorder_memcpy", "-Dmemset=recorder_memset"]
     source = Path(__file__).resolve().parents[1] / "targets" / "native_selftest" / "parts.c"
-    sources = [str(source), *(str(NATIVE / f"recorder_{part}.c") for part in C_PARTS)]
-    subprocess.run([require("gcc"), *flags, *renamed, "-o", str(binary), *sources], check=True, stdin=subprocess.DEVNULL, timeout=180)
-    return binary
+    sources = [source, *(NATIVE / f"recorder_{part}.c" for part in C_PARTS)]
+
+    def compiled(path: Path) -> Path:
+        made = folder / f"{path.stem}.o"
+        subprocess.run([require("gcc"), *flags, *renamed, "-c", "-o", made, path], check=True, stdin=subprocess.DEVNULL, timeout=180)
+        return made
+
+    with ThreadPoolExecutor(os.cpu_count()) as compilers:
+        objects = list(compilers.map(compiled, sources))
+    subprocess.run([require("gcc"), *flags, "-o", folder / "parts", *objects], check=True, stdin=subprocess.DEVNULL, timeout=180)
+    return folder / "parts"
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -174,13 +174,13 @@ def test_handlers_run_64_at_a_time_and_the_rest_wait(shared: Path) -> None:
 
 def test_crash_loop_ends_in_a_clear_answer(tmp_path: Path) -> None:
     async def check() -> None:
-        async with echo_node(tmp_path, ready=False, ECHO_FAILS="1") as client:
+        async with echo_node(tmp_path, ready=False, ECHO_FAILS="1", **times(strobe__supervisor__restarts__DEATHS_MAX=2)) as client:
             error = await fails(client, Echo(text="x"), deadline_s=30)
             assert error.code is Code.ACTOR_UNAVAILABLE
             assert "exit status 3" in error.what
             row = await actor(client, "store")
             assert row.last_error is not None and "no luck today" in row.last_error
-            assert (row.state, row.restarts) == ("failed", 6)
+            assert (row.state, row.restarts) == ("failed", 3)
             began = time.monotonic()
             await fails(client, Echo(text="x"), deadline_s=30)
             assert time.monotonic() - began < 1

@@ -1,4 +1,4 @@
-"""Bounds of the product made shorter in a test's own processes: `STROBE_TEST_TIMES="module.NAME=seconds …"`, read by the echo node and its actor."""
+"""Bounds of the product made smaller in a test's own processes: `STROBE_TEST_TIMES="module.NAME=number …"`, read by the echo node and its actor."""
 
 from __future__ import annotations
 

@@ -18,9 +18,10 @@ import pytest
 from strobe.client import Client
 from strobe.protocol.shim import FRAME_BYTES_MAX
 from strobe.protocol.supervisor import ActorStatus, Status, StatusReply
-from strobe.supervisor.start import node_pid
+from strobe.supervisor.start import ensure_node, node_pid
 from tests.harness.node import assert_nothing_left, environment, processes_of, run, stop, until
 
+ROLES = ("gateway", "store")
 VERSION = "2025-06-18"
 ANSWER_S = 30.0
 
@@ -87,7 +88,7 @@ class Shim:
 @pytest.fixture
 def cold(tmp_path: Path) -> Iterator[Path]:
     """A home without a node; whatever the test started is ended, and nothing is left."""
-    with environment(tmp_path, ("gateway", "store"), {}):
+    with environment(tmp_path, ROLES, {}):
         yield tmp_path
         run(until(lambda: settled(tmp_path)))
         run(stop(tmp_path))
@@ -102,6 +103,24 @@ async def settled(home: Path) -> bool:
 @pytest.fixture
 def shim(cold: Path) -> Iterator[Shim]:
     assert node_pid(cold) is None
+    made = Shim()
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home with a node, for the tests that do not mind who used it before."""
+    home = tmp_path_factory.mktemp("warm")
+    with environment(home, ROLES, {}):
+        ensure_node()
+        yield home
+        run(stop(home))
+    assert_nothing_left(home)
+
+
+@pytest.fixture
+def warm_shim(warm: Path) -> Iterator[Shim]:
     made = Shim()
     yield made
     made.end()
@@ -143,7 +162,7 @@ def test_cold_start_answers_initialize_and_tools_before_the_node_is_up(shim: Shi
 
 def test_killed_gateway_is_replaced_without_the_client_noticing(shim: Shim) -> None:
     shim.open()
-    for number in range(2, 5):
+    for number in range(2, 4):
         sessions_answer(shim, number)
         before = pid_of("gateway")
         os.kill(before, signal.SIGKILL)
@@ -155,19 +174,19 @@ def test_killed_gateway_is_replaced_without_the_client_noticing(shim: Shim) -> N
         assert pid_of("gateway") != before
 
 
-def test_request_in_flight_at_a_gateways_death_is_answered(shim: Shim) -> None:
-    shim.open()
-    sessions_answer(shim, 2)
+def test_request_in_flight_at_a_gateways_death_is_answered(warm_shim: Shim) -> None:
+    warm_shim.open()
+    sessions_answer(warm_shim, 2)
     pid = pid_of("gateway")
     os.kill(pid, signal.SIGSTOP)
-    shim.send("tools/call", 3, name="debug_session", arguments={"action": "list"})
+    warm_shim.send("tools/call", 3, name="debug_session", arguments={"action": "list"})
     with pytest.raises(AssertionError, match="no answer"):
-        shim.receive(0.3)
+        warm_shim.receive(0.3)
     os.kill(pid, signal.SIGKILL)
-    answer = shim.answer(3)
+    answer = warm_shim.answer(3)
     assert answer["error"]["code"] == -32000
     assert "tools/call" in answer["error"]["message"] and "try again" in answer["error"]["message"]
-    sessions_answer(shim, 4)
+    sessions_answer(warm_shim, 4)
 
 
 def test_killed_node_is_started_again(shim: Shim, cold: Path) -> None:
@@ -198,25 +217,25 @@ def test_two_shims_starting_at_once_share_one_node(cold: Path) -> None:
             shim.end()
 
 
-def test_end_of_stdin_ends_the_shim_within_milliseconds(shim: Shim) -> None:
-    shim.open()
-    sessions_answer(shim, 2)
-    assert shim.process.stdin is not None
+def test_end_of_stdin_ends_the_shim_within_milliseconds(warm_shim: Shim) -> None:
+    warm_shim.open()
+    sessions_answer(warm_shim, 2)
+    assert warm_shim.process.stdin is not None
     began = time.monotonic()
-    shim.process.stdin.close()
-    assert shim.process.wait(5) == 0
+    warm_shim.process.stdin.close()
+    assert warm_shim.process.wait(5) == 0
     assert time.monotonic() - began < 1
 
 
-def test_requests_in_flight_at_the_end_of_stdin_are_still_answered(shim: Shim) -> None:
-    shim.open()
-    sessions_answer(shim, 2)
+def test_requests_in_flight_at_the_end_of_stdin_are_still_answered(warm_shim: Shim) -> None:
+    warm_shim.open()
+    sessions_answer(warm_shim, 2)
     for number in range(3, 8):
-        shim.send("tools/call", number, name="debug_session", arguments={"action": "list"})
-    assert shim.process.stdin is not None
-    shim.process.stdin.close()
-    assert sorted(shim.receive()["id"] for _ in range(5)) == [3, 4, 5, 6, 7]
-    assert shim.process.wait(5) == 0
+        warm_shim.send("tools/call", number, name="debug_session", arguments={"action": "list"})
+    assert warm_shim.process.stdin is not None
+    warm_shim.process.stdin.close()
+    assert sorted(warm_shim.receive()["id"] for _ in range(5)) == [3, 4, 5, 6, 7]
+    assert warm_shim.process.wait(5) == 0
 
 
 def test_requests_piped_in_are_answered_though_no_node_runs_yet(shim: Shim) -> None:
@@ -229,62 +248,62 @@ def test_requests_piped_in_are_answered_though_no_node_runs_yet(shim: Shim) -> N
 
 
 @pytest.mark.parametrize("ending", ["reader gone", "SIGTERM", "cancelled"])
-def test_what_is_in_flight_does_not_hold_up_an_end(shim: Shim, ending: str) -> None:
-    shim.open()
-    sessions_answer(shim, 2)
+def test_what_is_in_flight_does_not_hold_up_an_end(warm_shim: Shim, ending: str) -> None:
+    warm_shim.open()
+    sessions_answer(warm_shim, 2)
     gateway = pid_of("gateway")
     os.kill(gateway, signal.SIGSTOP)
     try:
-        shim.send("tools/call", 3, name="debug_session", arguments={"action": "list"})
+        warm_shim.send("tools/call", 3, name="debug_session", arguments={"action": "list"})
         if ending == "cancelled":
-            shim.send("notifications/cancelled", requestId=3)
-        assert shim.process.stdin is not None and shim.process.stdout is not None
-        shim.process.stdin.close()
+            warm_shim.send("notifications/cancelled", requestId=3)
+        assert warm_shim.process.stdin is not None and warm_shim.process.stdout is not None
+        warm_shim.process.stdin.close()
         if ending != "cancelled":
             with pytest.raises(subprocess.TimeoutExpired):
-                shim.process.wait(0.5)
+                warm_shim.process.wait(0.5)
         began = time.monotonic()
         if ending == "SIGTERM":
-            shim.process.terminate()
+            warm_shim.process.terminate()
         elif ending == "reader gone":
-            shim.process.stdout.close()
-            shim.process.stdout = subprocess.Popen(["true"], stdout=subprocess.PIPE).stdout  # for `end` to close
-        assert shim.process.wait(5) == 0
+            warm_shim.process.stdout.close()
+            warm_shim.process.stdout = subprocess.Popen(["true"], stdout=subprocess.PIPE).stdout  # for `end` to close
+        assert warm_shim.process.wait(5) == 0
         assert time.monotonic() - began < 2
     finally:
         os.kill(gateway, signal.SIGCONT)
 
 
-def test_reader_that_went_away_ends_the_shim(shim: Shim) -> None:
-    shim.open()
-    sessions_answer(shim, 2)
-    assert shim.process.stdout is not None
-    shim.process.stdout.close()
-    assert shim.process.wait(20) == 0
-    shim.process.stdout = subprocess.Popen(["true"], stdout=subprocess.PIPE).stdout  # for `end` to close
+def test_reader_that_went_away_ends_the_shim(warm_shim: Shim) -> None:
+    warm_shim.open()
+    sessions_answer(warm_shim, 2)
+    assert warm_shim.process.stdout is not None
+    warm_shim.process.stdout.close()
+    assert warm_shim.process.wait(20) == 0
+    warm_shim.process.stdout = subprocess.Popen(["true"], stdout=subprocess.PIPE).stdout  # for `end` to close
 
 
-def test_line_over_the_limit_is_refused_and_the_next_is_served(shim: Shim) -> None:
-    shim.open()
-    sessions_answer(shim, 2)
-    shim.write(b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"debug_session","arguments":{"x":"')
+def test_line_over_the_limit_is_refused_and_the_next_is_served(warm_shim: Shim) -> None:
+    warm_shim.open()
+    sessions_answer(warm_shim, 2)
+    warm_shim.write(b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"debug_session","arguments":{"x":"')
     for _ in range(100):
-        shim.write(b"x" * (1 << 20))
-    shim.write(b'"}}}\n')
-    answer = shim.answer(3)
+        warm_shim.write(b"x" * (1 << 20))
+    warm_shim.write(b'"}}}\n')
+    answer = warm_shim.answer(3)
     assert answer["error"]["code"] == -32600 and f"{FRAME_BYTES_MAX:,}" in answer["error"]["message"]
-    peak_kib = next(int(line.split()[1]) for line in Path(f"/proc/{shim.process.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
+    peak_kib = next(int(line.split()[1]) for line in Path(f"/proc/{warm_shim.process.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
     assert peak_kib < 200 << 10, f"{peak_kib} KiB for one line"
-    sessions_answer(shim, 4)
+    sessions_answer(warm_shim, 4)
 
 
-def test_lines_in_pieces_and_several_at_once(shim: Shim) -> None:
-    shim.open()
-    sessions_answer(shim, 2)
+def test_lines_in_pieces_and_several_at_once(warm_shim: Shim) -> None:
+    warm_shim.open()
+    sessions_answer(warm_shim, 2)
     whole = b"".join(json.dumps({"jsonrpc": "2.0", "id": n, "method": "ping"}).encode() + b"\r\n\n" for n in range(3, 20))
     for start in range(0, len(whole), 7):
-        shim.write(whole[start : start + 7])
-    assert [shim.receive()["id"] for _ in range(17)] == list(range(3, 20))
+        warm_shim.write(whole[start : start + 7])
+    assert [warm_shim.receive()["id"] for _ in range(17)] == list(range(3, 20))
 
 
 def test_node_that_does_not_start_is_told(cold: Path) -> None:
