@@ -174,7 +174,7 @@ def test_handlers_run_64_at_a_time_and_the_rest_wait(shared: Path) -> None:
 
 def test_crash_loop_ends_in_a_clear_answer(tmp_path: Path) -> None:
     async def check() -> None:
-        async with echo_node(tmp_path, ready=False, ECHO_FAILS="1", **times(strobe__supervisor__restarts__DEATHS_MAX=2)) as client:
+        async with echo_node(tmp_path, ready=False, ECHO_FAILS="1", STROBE_TEST_TIMES=times(strobe__supervisor__restarts__DEATHS_MAX=2)) as client:
             error = await fails(client, Echo(text="x"), deadline_s=30)
             assert error.code is Code.ACTOR_UNAVAILABLE
             assert "exit status 3" in error.what
@@ -230,7 +230,7 @@ def test_message_of_an_unknown_process_goes_nowhere(shared: Path) -> None:
 
 def test_stubborn_actor_does_not_hold_up_the_end(tmp_path: Path) -> None:
     async def check() -> None:
-        async with echo_node(tmp_path, ECHO_STUBBORN="1", **times(strobe__supervisor__nursery__KILL_GRACE_S=0.5)):
+        async with echo_node(tmp_path, ECHO_STUBBORN="1", STROBE_TEST_TIMES=times(strobe__supervisor__nursery__KILL_GRACE_S=0.5)):
             began = time.monotonic()
         assert time.monotonic() - began < 10
         assert "stopped in order" in (tmp_path / "logs" / "store.jsonl").read_text()

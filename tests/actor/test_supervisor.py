@@ -112,7 +112,7 @@ def test_killed_supervisor_is_succeeded_and_its_store_kept(tmp_path: Path) -> No
 
 def test_store_without_a_successor_ends_by_itself(tmp_path: Path) -> None:
     async def check() -> None:
-        async with echo_node(tmp_path, **times(strobe__runtime__actor__OUTLIVE_S=3)) as client:
+        async with echo_node(tmp_path, STROBE_TEST_TIMES=times(strobe__runtime__actor__OUTLIVE_S=3)) as client:
             store = (await actor(client, "store")).pid
             os.kill(client.node_pid, signal.SIGKILL)
             await until(lambda: gone(client.node_pid))
@@ -130,7 +130,7 @@ def test_hung_actor_is_replaced(tmp_path: Path) -> None:
         return (await actor(client, "store")).state == state
 
     async def check() -> None:
-        async with echo_node(tmp_path, **times(strobe__supervisor__nursery__UNHEALTHY_S=2, strobe__supervisor__nursery__HUNG_S=5)) as client:
+        async with echo_node(tmp_path, STROBE_TEST_TIMES=times(strobe__supervisor__nursery__UNHEALTHY_S=2, strobe__supervisor__nursery__HUNG_S=5)) as client:
             first = await actor(client, "store")
             assert first.pid is not None
             os.kill(first.pid, signal.SIGSTOP)

@@ -9,9 +9,9 @@ from typing import Final
 VARIABLE: Final = "STROBE_TEST_TIMES"
 
 
-def times(**bounds: float) -> dict[str, str]:
-    """The variable; in names `__` stands for the dot: `strobe__supervisor__nursery__HUNG_S=4`."""
-    return {VARIABLE: " ".join(f"{name.replace('__', '.')}={bound}" for name, bound in bounds.items())}
+def times(**bounds: float) -> str:
+    """The variable's value; in names `__` stands for the dot: `strobe__supervisor__nursery__HUNG_S=4`."""
+    return " ".join(f"{name.replace('__', '.')}={bound}" for name, bound in bounds.items())
 
 
 def shorten() -> None:
