@@ -30,6 +30,7 @@ class Counts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: dict[Key, int] = {}
+        self._all = 0
         self._snapshot = Snapshot(0, 0, 0, 0, TraceMap(1))
 
     def publish(self, added: Iterable[tuple[Key, int]], snapshot: Snapshot) -> None:
@@ -37,15 +38,18 @@ class Counts:
         with self._lock:
             for key, number in added:
                 self._counts[key] = self._counts.get(key, 0) + number
+                self._all += number
             self._snapshot = snapshot
 
     def snapshot(self) -> Snapshot:
         with self._lock:
             return self._snapshot
 
-    def total(self, wanted: Callable[[Key], bool] = lambda _: True) -> tuple[int, Snapshot]:
-        """The sum over the keys that `wanted` accepts, and the snapshot it belongs to."""
+    def total(self, wanted: Callable[[Key], bool] | None = None) -> tuple[int, Snapshot]:
+        """The sum over the keys that `wanted` accepts (None: all), and the snapshot it belongs to."""
         with self._lock:
+            if wanted is None:
+                return self._all, self._snapshot
             return sum(number for key, number in self._counts.items() if wanted(key)), self._snapshot
 
     def branches(self) -> set[str]:

@@ -44,6 +44,19 @@ class Files:
             self._users[session_id] = self._users.get(session_id, 0) + 1
             return file
 
+    @contextmanager
+    def using_open(self, session_id: str) -> Iterator[SessionFile | None]:
+        """The file if it is open already; None otherwise, also where there is no such session."""
+        with self._lock:
+            file = self._open.get(session_id)
+            if file is not None:
+                self._users[session_id] = self._users.get(session_id, 0) + 1
+        try:
+            yield file
+        finally:
+            if file is not None:
+                self.let_go(session_id)
+
     def _opened(self, session_id: str, record: SessionRecord) -> SessionFile:
         try:
             return SessionFile(self.path(session_id), record)

@@ -51,26 +51,24 @@ def _pieces(text: str) -> int:
 
 def _json_pieces(value: Any) -> int:
     """Quotes, commas and brackets: two pieces a member, what surrounds its key and what follows its value."""
-    match value:
-        case str():
-            return _text_pieces(value)
-        case bool() | None:
-            return 1
-        case int():
-            return 1 + len(str(value)) // 3
-        case dict():
-            return 2 + sum([2 + _short_pieces(key) + _json_pieces(item) for key, item in value.items()])
-        case list() | tuple():
-            return 2 + sum([1 + _json_pieces(item) for item in value])
-        case _:
-            return _pieces(compact_json(value))
+    kind = type(value)
+    if kind is str:
+        return _text_pieces(value)
+    if kind is int:
+        return 1 + len(str(value)) // 3
+    if kind is dict:
+        return 2 + sum([2 + _short_pieces(key) + _json_pieces(item) for key, item in value.items()])
+    if kind is list:
+        return 2 + sum([1 + _json_pieces(item) for item in value])
+    return 1 if value is None or kind is bool else _pieces(compact_json(value))
 
 
 def _text_pieces(text: str) -> int:
     """Without its quotes. A number at the end (that of an event's id) is counted apart: the rest comes again."""
-    head, dash, number = text.rpartition("-")
-    if dash and number.isdecimal():
-        return 1 + (len(number) + 2) // 3 + _any_pieces(head)
+    if text[-1:].isdecimal():
+        head, dash, number = text.rpartition("-")
+        if dash and number.isdecimal():
+            return 1 + (len(number) + 2) // 3 + _any_pieces(head)
     return _any_pieces(text)
 
 

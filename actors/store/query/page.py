@@ -19,6 +19,7 @@ from strobe.errors import Code, StrobeError
 OFFSET_MAX: Final = 100_000  # in orders other than time, where what is skipped must be read
 _SHORT_OFFSET: Final = 500
 _FALL: Final = 16
+SPARSE: Final = 1 / 20
 FEW: Final = 1000  # matching rows of a branch that are fetched at once
 
 
@@ -39,17 +40,24 @@ class PageReader:
         self._nothing_evicted = snapshot.evicted == 0
         self._scanner = Scanner(Rows(file, reading, snapshot), snapshot.map)
         self.total = self._count_all() if total is None else total
+        self._matching = file.counts.total(self._wanted)[0] if selection.evenly_spread else self.total  # bounds of time aside
         self._scanner.density = self._density()
 
     def _density(self) -> float:
         """About which share of the events the filters leave, bounds of time aside where that is known."""
-        matching = self._file.counts.total(self._wanted)[0] if self._selection.evenly_spread else self.total
-        return matching / max(self._file.counts.total()[0], 1)
+        return self._matching / max(self._file.counts.total()[0], 1)
+
+    def _few_match(self) -> bool:
+        """So few among so many that they are sooner had at once than looked for window by window."""
+        by_time = self._order.name in ("time", "arrival") and self._selection.evenly_spread
+        return by_time and 0 < self._matching <= FEW and self._density() < SPARSE
 
     # Rows
 
     def rows(self, limit: int, offset: int, after: Key | None) -> Found:
         """The first `limit` after skipping `offset`, behind the key `after`."""
+        if self._few_match():
+            self._scanner.few(self._possible, FEW)
         if self._order.name == "time" and offset > _SHORT_OFFSET:
             after = self._scanner.key_at(self._possible, offset - 1, self._selection.time_from)
             if after is None:

@@ -26,8 +26,11 @@ from strobe.protocol.store import PageEnd, QueryReply
 RETRIES: Final = 5
 
 
-def run_query(session_id: str, file: SessionFile, query: Query, connection: duckdb.DuckDBPyConnection, *, all_ends: bool = False) -> QueryReply:
-    """`connection` is a reader of `file`, used by this alone; `all_ends` as in RunQuery. Raises VALIDATION_ERROR; duckdb.InterruptException."""
+def run_query(session_id: str, file: SessionFile, query: Query, connection: duckdb.DuckDBPyConnection | None, *, all_ends: bool = False) -> QueryReply:
+    """`connection` is a reader of `file`, used by this alone, or None (see Reading); `all_ends` as in RunQuery.
+
+    Raises VALIDATION_ERROR; duckdb.InterruptException; NeedsStatementError.
+    """
     order = order_of(query)
     cursor = read_cursor(session_id, query, order.key_length)
     for _ in range(RETRIES):
