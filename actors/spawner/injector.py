@@ -17,12 +17,11 @@ import frida
 import frida.aio
 
 from actors.spawner.fallback import NO_RECORDER, Fallback, attach_hooks, start_fallback
-from actors.spawner.leave import wait_left
 from actors.spawner.preparation import Loaded, Preparation, finish, prepare_hooks
 from actors.spawner.process import TargetProcess
 from actors.spawner.quiet import QuietDevice
 from actors.spawner.refusal import check_free, explain
-from actors.spawner.visit import FRIDA_ERRORS, QUIETLY, STEP_S, Visit, bounded
+from actors.spawner.visit import FRIDA_ERRORS, STEP_S, Presence, Visit, bounded
 from strobe.errors import StrobeError
 from strobe.protocol.spawner import Enter, Prepare, PrepareReply
 
@@ -61,13 +60,9 @@ class Injector:
             with _guinea_pig() as process:
                 if not await asyncio.to_thread(_ready, process):
                     raise TimeoutError(f"{sys.executable} did not start in {STEP_S:g} s")
-                target = TargetProcess(process.pid)
-                before = target.injected_mappings()
-                session = await bounded((await self._local()).attach(process.pid, **QUIETLY), STEP_S * 3, "attach")
-                brought = target.injected_mappings() - before
-                self._agent = await bounded(session.compile_script(str(self._agent), name="strobe", runtime="qjs"), STEP_S, "compile")
-                await bounded(session.detach(), STEP_S, "detach")
-                await wait_left(target, brought)  # killed while Frida's helper is in it, it cannot be reaped for 5 s
+                presence = await Presence.begin(await self._local(), TargetProcess(process.pid), STEP_S * 3)
+                self._agent = await bounded(presence.session.compile_script(str(self._agent), name="strobe", runtime="qjs"), STEP_S, "compile")
+                await presence.end()  # killed while Frida's helper is in it, it cannot be reaped for 5 s
 
     async def enter(self, ask: Enter) -> None:
         """See the protocol. Errors: FRIDA_ATTACH_FAILED, PROCESS_EXITED."""

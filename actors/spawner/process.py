@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,12 @@ class TargetProcess:
         except PermissionError:
             return None
         return int(words[-1], 16) if len(words) > 1 else None
+
+    def threads(self) -> frozenset[int]:
+        try:
+            return frozenset(int(name) for name in os.listdir(f"/proc/{self.pid}/task"))  # noqa: PTH208 (asked for often)
+        except FileNotFoundError:
+            raise gone(self.pid) from None
 
     def mappings(self) -> list[Mapping]:
         found = []

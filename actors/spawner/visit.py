@@ -12,6 +12,7 @@ import frida.aio
 
 from actors.spawner.leave import hand_over, wait_left
 from actors.spawner.process import TargetProcess
+from actors.spawner.unloading import Unloading
 
 ATTACH_S: Final = 15.0
 STEP_S: Final = 5.0
@@ -40,31 +41,60 @@ async def bounded(step: Awaitable[T], bound_s: float, name: str) -> T:
 
 
 @dataclass(slots=True)
-class Visit:
-    """An agent in a target. `brought`: starts of the mappings that came with Frida; `held_at`: where Frida holds the main thread, None when it runs."""
+class Presence:
+    """Frida in a target. `brought`: starts of the mappings that came with it; `own`: the threads that were there before;
+    `held_at`: where it holds the main thread, None when that runs."""
 
     device: frida.aio.Device
     target: TargetProcess
     session: frida.aio.Session
-    script: frida.aio.Script
     brought: frozenset[int]
+    own: frozenset[int]
     held_at: int | None
 
     @classmethod
-    async def enter(cls, device: frida.aio.Device, target: TargetProcess, agent: bytes | str) -> Visit:
-        """`agent` is the bundle, as text or compiled. A target stopped at exec is run up to its entry point and held there; any other that
-        was stopped is held where it was."""
-        before = target.injected_mappings()
-        session = await bounded(device.attach(target.pid, **QUIETLY), ATTACH_S, "attach")
+    async def begin(cls, device: frida.aio.Device, target: TargetProcess, bound_s: float = ATTACH_S) -> Presence:
+        """A target stopped at exec is run up to its entry point and held there; any other that was stopped is held where it was."""
+        before, own = target.injected_mappings(), target.threads()
+        session = await bounded(device.attach(target.pid, **QUIETLY), bound_s, "attach")
         brought = target.injected_mappings() - before
         held_at = target.program_counter() if target.state() == "t" else None
+        return cls(device, target, session, brought, own, held_at)
+
+    async def end(self) -> None:
+        """A target that was held stays stopped where it was, traced by nobody."""
+        unloading = await asyncio.to_thread(Unloading.begin, self.target, self.own, self.brought)
+        await bounded(self.session.detach(), STEP_S, "detach")
+        if unloading is not None:
+            await asyncio.to_thread(unloading.join)
+        if self.held_at is None:
+            await wait_left(self.target, self.brought)
+        else:
+            await hand_over(self.device, self.target, self.brought, self.held_at)
+
+
+@dataclass(slots=True)
+class Visit:
+    """An agent in a target."""
+
+    presence: Presence
+    script: frida.aio.Script
+
+    @classmethod
+    async def enter(cls, device: frida.aio.Device, target: TargetProcess, agent: bytes | str) -> Visit:
+        """`agent` is the bundle, as text or compiled."""
+        presence = await Presence.begin(device, target)
         try:
-            script = await bounded(_create(session, agent), STEP_S, "script creation")
+            script = await bounded(_create(presence.session, agent), STEP_S, "script creation")
             await bounded(script.load(), STEP_S, "script load")
         except BaseException:
-            await _go(device, target, session, brought, held_at)
+            await presence.end()
             raise
-        return cls(device, target, session, script, brought, held_at)
+        return cls(presence, script)
+
+    @property
+    def target(self) -> TargetProcess:
+        return self.presence.target
 
     async def call(self, name: str, *arguments: Any, bound_s: float = STEP_S) -> Any:
         """An export of the agent's; its error is an RPCException with the agent's words."""
@@ -72,31 +102,24 @@ class Visit:
 
     async def stay(self) -> None:
         """The agent stays in the target; one that was held stays stopped where it was, traced by nobody."""
-        if self.held_at is not None:
-            await hand_over(self.device, self.target, frozenset(), self.held_at)
-            self.held_at = None
+        presence = self.presence
+        if presence.held_at is not None:
+            await hand_over(presence.device, presence.target, frozenset(), presence.held_at)
+            presence.held_at = None
 
     async def eternalize(self) -> None:
         """The agent stays although this process goes."""
         await bounded(self.script.eternalize(), STEP_S, "eternalize")
 
     async def leave(self) -> None:
-        """The agent goes; a target that was held stays stopped where it was, traced by nobody."""
+        """The agent goes, and Frida with it."""
         try:
             await bounded(self.script.unload(), STEP_S, "unload")
         finally:
-            await _go(self.device, self.target, self.session, self.brought, self.held_at)
+            await self.presence.end()
 
 
 async def _create(session: frida.aio.Session, agent: bytes | str) -> frida.aio.Script:
     if isinstance(agent, bytes):
         return await session.create_script_from_bytes(agent, runtime="qjs")
     return await session.create_script(agent, name="strobe", runtime="qjs")
-
-
-async def _go(device: frida.aio.Device, target: TargetProcess, session: frida.aio.Session, brought: frozenset[int], held_at: int | None) -> None:
-    await bounded(session.detach(), STEP_S, "detach")
-    if held_at is None:
-        await wait_left(target, brought)
-    else:
-        await hand_over(device, target, brought, held_at)

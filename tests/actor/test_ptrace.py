@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from actors.session.ptrace import calls, patching, world
+from actors.session.ptrace import patching, world
 from actors.session.ptrace.call import CallFailed, call
 from actors.session.ptrace.memory import Memory
 from actors.session.ptrace.patching import install, restore, take_over
 from actors.session.ptrace.threads import thread_ids, thread_state, tracer_of
 from actors.session.ptrace.tracer import run_as_tracer
 from actors.session.ptrace.world import NotStopped, StoppedWorld
+from strobe import ptrace as calls
 from strobe.errors import Code, StrobeError
 from strobe.protocol.spawner import Patch, Write
 from tests.harness.targets import program

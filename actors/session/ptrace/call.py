@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-from actors.session.ptrace import calls
-from actors.session.ptrace.calls import Registers
 from actors.session.ptrace.memory import Memory
 from actors.session.ptrace.world import StoppedWorld, Tracee
+from strobe import ptrace as calls
+from strobe.ptrace import Registers
 
 CALL_S: Final = 1.0
 RED_ZONE: Final = 128

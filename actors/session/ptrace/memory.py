@@ -6,8 +6,8 @@ import errno
 import os
 from types import TracebackType
 
-from actors.session.ptrace import calls
 from actors.session.ptrace.threads import is_dead, thread_ids
+from strobe import ptrace as calls
 from strobe.errors import Code, StrobeError
 
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
 
-from actors.session.ptrace import calls
-from actors.session.ptrace.calls import Registers
 from actors.session.ptrace.threads import is_dead, thread_state, tracer_of
+from strobe import ptrace as calls
 from strobe.errors import Code, StrobeError
+from strobe.ptrace import Registers
 
 STOP_S: Final = 0.020
 HELD_INTERVAL_S: Final = 1.0  # no other thread of the session may take the interpreter away during a stop

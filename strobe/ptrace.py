@@ -1,4 +1,4 @@
-"""The system calls that are made while a target stands still, through ctypes.
+"""ptrace(2) and the other system calls that are made while a target stands still, through ctypes.
 
 `PyDLL` keeps the interpreter's lock during a call. None of these blocks, and giving the lock away (as the functions of `os` do) would let
 another thread of the session run for as long as it likes before this one, and with it the target, goes on.
