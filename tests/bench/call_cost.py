@@ -8,6 +8,7 @@ return value.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from typing import Final
 
 import frida
 
+from strobe.artifacts import artifact
 from tests.bench.figure import Figure, spread
 from tests.bench.options import Options, live_node
 from tests.harness.mcp import Strobe
@@ -68,10 +70,25 @@ async def _measure(options: Options) -> list[Figure]:
             variants["untraced, -pg"] = lambda args: _plain([str(counted), *args])
             variants["uftrace, two arguments and return value"] = lambda args: _uftrace(counted, args)
         values: dict[str, list[float]] = {name: [] for name in variants}
+        thunks: list[float] = []
         for _ in range(options.times(10)):
             for name, variant in variants.items():
                 values[name].append(await variant(arguments))
-    return _figures(values)
+            thunks.append(_empty_thunk())
+    return _figures(values) + _against_thunk(values, thunks)
+
+
+def _empty_thunk() -> float:
+    """ns that a call costs in the recorder alone when neither arguments nor result are captured (native_floor.c)."""
+    floor = program("../bench/native_floor.c", "-O2")
+    done = subprocess.run([str(floor), str(artifact("strobe-recorder.so"))], capture_output=True, timeout=RUN_S, check=True, stdin=subprocess.DEVNULL)
+    return float(json.loads(done.stdout)["enterExit"])
+
+
+def _against_thunk(values: dict[str, list[float]], thunks: list[float]) -> list[Figure]:
+    cost = median(values["Strobe"]) - median(values["untraced"])
+    note = f"its cost {spread(thunks)} ns, of which two time stamps are the most"
+    return [Figure("Strobe's cost per call against the recorder's own empty thunk", cost / median(thunks), "x", 1.5, note=note)]
 
 
 def _figures(values: dict[str, list[float]]) -> list[Figure]:
