@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 from mcp.server.context import ServerRequestContext
@@ -21,17 +22,15 @@ INSTRUCTIONS: Final = (
 )
 
 
+@cache  # not at import: the first tools/list may be answered while this process still starts (strobe/cli/card.json)
 def listed_tools(legacy: bool) -> ListToolsResult:
     tools = [tool.advertised() for tool in TOOLS]
     return ListToolsResult(tools=[*tools, *(alias.advertised() for alias in ALIASES)] if legacy else tools)
 
 
-_LISTED: Final = {legacy: listed_tools(legacy) for legacy in (False, True)}
-
-
 def build_server(client: Client, calls: Calls) -> Server[Any]:
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
-        return _LISTED[bool(load_settings().values["mcp.legacyTools"])]
+        return listed_tools(bool(load_settings().values["mcp.legacyTools"]))
 
     async def call_tool(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         return await calls.call(params.name, params.arguments or {}, client)
