@@ -37,6 +37,16 @@ def json_tokens(value: Any) -> int:
     return _with_margin(_json_pieces(value))
 
 
+def texts_tokens(texts: Sequence[str]) -> int:
+    """Tokens of several texts in one line. Names, places and types come again and are measured once."""
+    return _with_margin(sum([_pieces_again(text) if len(text) <= _SHORT_TEXT else _pieces(text) for text in texts]))
+
+
+@lru_cache(maxsize=4096)
+def _pieces_again(text: str) -> int:
+    return _pieces(text)
+
+
 def _with_margin(pieces: int) -> int:
     return pieces + pieces // _MARGIN
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from strobe.render.budget import estimate_tokens, texts_tokens
 from strobe.render.table import align
 from strobe.render.values import argument_list, count, duration, moment, place, plain
 from strobe.render.views import view_lines
 
+_GAPS: Final = 8  # tokens of the spaces between columns and parts, and of the line's end
 _SHORT = {"function_enter": "enter", "function_exit": "exit", "variable_snapshot": "value"}
 
 
@@ -23,9 +25,24 @@ def lines_of(rows: list[dict[str, Any]]) -> list[str]:
     return event_lines(rows) if rows and "timestampNs" in rows[0] and "depth" not in rows[0] else view_lines(rows)
 
 
+def line_tokens(rows: list[dict[str, Any]]) -> list[int]:
+    """Of each row's line in lines_of(rows), rather too many than too few; a view's heading counts to its first row."""
+    if not rows or "timestampNs" not in rows[0] or "depth" in rows[0]:
+        lines = view_lines(rows)
+        costs = [estimate_tokens(line) + 1 for line in lines]
+        heading = len(lines) - len(rows)
+        return [sum(costs[: heading + 1]), *costs[heading + 1 :]] if rows else []
+    several = _several_processes(rows)
+    return [texts_tokens([short_id(e["id"]), moment(e["timestampNs"]), e["eventType"], *_what(e, several)]) + _GAPS for e in rows]
+
+
+def _several_processes(events: list[dict[str, Any]]) -> bool:
+    return len({e.get("pid") for e in events if "pid" in e}) > 1
+
+
 def event_lines(events: list[dict[str, Any]]) -> list[str]:
-    several = len({e.get("pid") for e in events if "pid" in e}) > 1
-    rows = [[short_id(e["id"]), moment(e["timestampNs"]), _SHORT.get(e["eventType"], e["eventType"]), _what(e, several)] for e in events]
+    several = _several_processes(events)
+    rows = [[short_id(e["id"]), moment(e["timestampNs"]), _SHORT.get(e["eventType"], e["eventType"]), "  ".join(_what(e, several))] for e in events]
     return align(rows, right=(0, 1))
 
 
@@ -34,18 +51,22 @@ def short_id(event_id: str) -> str:
     return str(event_id).rpartition("-")[2]
 
 
-def _what(event: Mapping[str, Any], several_processes: bool) -> str:
-    who = f"[{event['pid']}] " if several_processes and "pid" in event else ""
+def _what(event: Mapping[str, Any], several_processes: bool) -> list[str]:
+    """The last column's parts."""
     if "textLeftOut" in event:
-        return f"{who}({event['textLeftOut']:,} characters left out)"
-    if event["eventType"] in ("function_enter", "function_exit"):
-        return who + _call(event)
-    parts = [plain(event["text"])] if event.get("text") is not None else []
-    parts += [place(event.get("sourceFile"), event.get("line"))]
-    return who + "  ".join(part for part in parts if part)
+        parts = [f"({event['textLeftOut']:,} characters left out)"]
+    elif event["eventType"] in ("function_enter", "function_exit"):
+        parts = _call(event)
+    else:
+        parts = [plain(event["text"])] if event.get("text") is not None else []
+        parts += [place(event.get("sourceFile"), event.get("line"))]
+    parts = [part for part in parts if part]
+    if several_processes and "pid" in event:
+        return [f"[{event['pid']}] {parts[0] if parts else ''}", *parts[1:]]
+    return parts
 
 
-def _call(event: Mapping[str, Any]) -> str:
+def _call(event: Mapping[str, Any]) -> list[str]:
     parts = [f"{event.get('function') or '?'}{argument_list(event.get('arguments'))}"]
     if event["eventType"] == "function_exit" and "returnValue" in event:
         parts.append(f"= {plain(event['returnValue'])}")
@@ -54,7 +75,7 @@ def _call(event: Mapping[str, Any]) -> str:
     parts.append(place(event.get("sourceFile"), event.get("line")))
     if event.get("sampled"):
         parts.append(f"(sampled {event.get('sampleRate')})")
-    return "  ".join(part for part in parts if part)
+    return parts
 
 
 def sql_lines(reply: Mapping[str, Any]) -> list[str]:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strobe.render.budget import compact_json, estimate_tokens, fit_lists, reply_tokens
-from strobe.render.events import event_lines, query_text
+from strobe.render.budget import compact_json, estimate_tokens, fit_lists, json_tokens, reply_tokens
+from strobe.render.events import event_lines, line_tokens, lines_of, query_text
 from strobe.render.session import launch_text, session_text, trace_text
 from strobe.render.table import align
 from strobe.render.values import duration, moment, plain
@@ -45,6 +45,38 @@ def test_estimate_is_not_below_the_tokenizer_on_replies(verbose: bool) -> None:
     for text in (compact_json(wire), query_text(wire)):
         exact = len(O200K.encode(text))
         assert exact <= estimate_tokens(text) <= 2 * exact
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_events_measured_one_by_one_are_not_below_the_whole(verbose: bool) -> None:
+    events = [call_event(number, verbose=verbose) for number in range(60)] + [output_event(text) for text in ("a", "två\n", "x" * 900, "7" * 40, "if (x) { return; } " * 9)]
+    events += [{**events[0], "pid": 5}, {**events[1], "pid": 6, "textLeftOut": 12_345}]
+    for some in ([event] for event in events):
+        assert len(O200K.encode(event_lines(some)[0] + "\n")) <= line_tokens(some)[0]
+        assert len(O200K.encode(compact_json(some[0]) + ",")) <= json_tokens(some[0]) + 1
+    assert len(O200K.encode("\n".join(event_lines(events)))) <= sum(line_tokens(events)) <= 2.5 * len(O200K.encode("\n".join(event_lines(events))))
+    assert estimate_tokens("\n".join(event_lines(events))) <= sum(line_tokens(events))
+
+
+def test_lines_of_views_are_measured_with_their_heading() -> None:
+    row = {"function": "f", "calls": 3, "totalNs": 5000, "selfNs": 4000, "meanNs": 1000, "maxNs": 2000}
+    text = "\n".join(lines_of([row, row]))
+    assert len(lines_of([row, row])) == 3
+    costs = line_tokens([row, row])
+    assert len(costs) == 2 and costs[0] > costs[1] and len(O200K.encode(text)) <= sum(costs)
+    assert line_tokens([]) == []
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=40),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
+        max_leaves=12,
+    )
+)
+@settings(max_examples=150, deadline=None)
+def test_json_is_measured_by_its_fields(value: Any) -> None:
+    assert json_tokens(value) >= 0.9 * estimate_tokens(compact_json(value)) - 3
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=0x2FFF, exclude_categories=("Cs", "Cc")), max_size=400))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
 
@@ -53,7 +54,7 @@ async def run(arguments: LaunchArguments, call: Call) -> Result:
     program = find_program(arguments.command, arguments.cwd, root, {**call.client.env, **arguments.env})
     if program.note:
         call.warnings.append(program.note)
-    session_id = (await call.ask("store", _creation(arguments, program, root, call), store.CreateSessionReply)).session_id
+    session_id = await _create(_creation(arguments, program, root, call), call)
     waiting: list[str] = []
     try:
         waiting = (await call.ask("store", store.Pending(client_id=call.client.id, take=True), store.PendingReply)).patterns
@@ -71,6 +72,24 @@ async def run(arguments: LaunchArguments, call: Call) -> Result:
         capabilities=reply.capabilities,
         next_steps=reply.next_steps,
     )
+
+
+async def _create(ask: store.CreateSession, call: Call) -> str:
+    """The new session's id. A call that is cancelled meanwhile leaves no session behind."""
+    creating = asyncio.ensure_future(call.ask("store", ask, store.CreateSessionReply))
+    try:
+        return (await asyncio.shield(creating)).session_id
+    except asyncio.CancelledError:
+        call.background(_undo_creation(creating, call))
+        raise
+
+
+async def _undo_creation(creating: asyncio.Future[store.CreateSessionReply], call: Call) -> None:
+    try:
+        session_id = (await creating).session_id
+    except StrobeError:
+        return  # none was made
+    await _undo(session_id, [], call)
 
 
 def _creation(arguments: LaunchArguments, program: Program, root: Path, call: Call) -> store.CreateSession:
@@ -106,6 +125,8 @@ async def _start(session_id: str, arguments: LaunchArguments, program: Program, 
 
 async def _undo(session_id: str, waiting: list[str], call: Call) -> None:
     """A launch that failed leaves nothing: no row, no processes; patterns wait again."""
+    with suppress(StrobeError):  # there may be no session process, or one without a target
+        await call.ask(f"session:{session_id}", session.Stop(kill=True), session.StopReply, deadline_s=_LAUNCH_S)
     asks = [
         call.ask("store", store.EndSession(session_id=session_id, state="stopped", retain=False), store.EndSession.EndReply),
         call.ask("supervisor", supervisor.CloseSession(session_id=session_id), supervisor.CloseSession.REPLY),

@@ -11,8 +11,8 @@ from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
 from strobe.model.query import Query
 from strobe.protocol import store
-from strobe.render.budget import estimate_tokens, json_tokens, reply_tokens
-from strobe.render.events import lines_of, query_text
+from strobe.render.budget import json_tokens, reply_tokens
+from strobe.render.events import line_tokens, query_text
 
 _DESCRIPTION: Final = "Query a session's timeline (calls, output, crashes) by filters or sql. Page: cursor. Poll: afterEventId=lastEventId."
 _CURSOR_LIKE: Final = "eyJ0" * 32  # room for the cursor that a shorter page gets
@@ -123,17 +123,11 @@ def _fitting(result: QueryResult, limit: int) -> int:
     events = result.events or []
     wire = {**result.to_wire(), "events": [], "cursor": result.cursor or _CURSOR_LIKE}
     left = limit - reply_tokens(wire, query_text({**wire, "events": events[:1]}))
-    for number, (event, line) in enumerate(zip(events, _lines(events), strict=True)):
-        left -= json_tokens(event) + estimate_tokens(line) + 2  # and what separates it from the next one
+    for number, (event, in_text) in enumerate(zip(events, line_tokens(events), strict=True)):
+        left -= json_tokens(event) + in_text + 1  # and what separates it from the next one
         if left < 0:
             return number
     return len(events)
-
-
-def _lines(rows: list[dict[str, Any]]) -> list[str]:
-    """Text of each row; a heading counts to the first."""
-    lines = lines_of(rows)
-    return lines if len(lines) == len(rows) else lines[len(lines) - len(rows) :]
 
 
 def _without_texts(result: QueryResult, limit: int) -> QueryResult:
