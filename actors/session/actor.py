@@ -32,6 +32,7 @@ class Session(Actor):
         self.tracing: Tracing | None = None
         self.ending: Ending | None = None
         self.event_limit = 0
+        self._launching = asyncio.Lock()
         self._watcher: asyncio.Task[None] | None = None
         self._early_crashes: list[Any] = []
 
@@ -58,8 +59,9 @@ class Session(Actor):
         if self.target is not None:
             raise StrobeError(Code.SESSION_EXISTS, f"{ask.session_id} has launched its target already.", "Start another session.", value=ask.session_id)
         self.log.info("launching", command=ask.command, cause=context.cause)
-        launched = await launch(self, ask, self.folder, self._collector_for)
-        self._begin(launched.target, launched.tracing)
+        async with self._launching:
+            launched = await launch(self, ask, self.folder, self._collector_for)
+            self._begin(launched.target, launched.tracing)
         target = launched.target
         self.log.info("launched", pid=target.pid, stages_ms=launched.stages.ms)
         target.collector.tell_session({"pid": target.pid, "detail": {"capabilities": target.capabilities.model_dump(by_alias=True)}})
@@ -122,7 +124,8 @@ class Session(Actor):
     @handles(Stop, completes=True)
     async def stop(self, ask: Stop, context: Context) -> StopReply:
         del context
-        self._launched()
+        async with self._launching:  # who gave a launch up stops what came of it
+            self._launched()
         assert self.ending is not None  # set with the target
         return await self.ending.stop(kill=ask.kill)
 

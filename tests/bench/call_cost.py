@@ -109,16 +109,16 @@ def burst_median(stdout: bytes) -> float:
     return median(found)
 
 
-async def _plain(command: list[str], cwd: Path | None = None) -> float:
-    done = subprocess.run(command, capture_output=True, timeout=RUN_S, check=True, cwd=cwd, stdin=subprocess.DEVNULL)
+async def _plain(command: list[str]) -> float:
+    with tempfile.TemporaryDirectory() as folder:  # a program built with -pg leaves a gmon.out where it runs
+        done = subprocess.run(command, capture_output=True, timeout=RUN_S, check=True, cwd=folder, stdin=subprocess.DEVNULL)
     return burst_median(done.stdout)
 
 
 async def _uftrace(path: Path, arguments: list[str]) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        # uftrace writes gmon.out-like leftovers of -pg into the working folder; the return value and both arguments as 32-bit integers
         record = ["uftrace", "record", "--no-libcall", "-d", f"{folder}/data", "-A", "work@arg1/i32,arg2/i32", "-R", "work@retval/i32"]
-        return await _plain([*record, str(path), *arguments], cwd=Path(folder))
+        return await _plain([*record, str(path), *arguments])
 
 
 async def _frida(path: Path, arguments: list[str], script: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import struct
@@ -310,3 +311,19 @@ async def test_unknown_tool_is_a_protocol_error(strobe: Strobe) -> None:
     with pytest.raises(MCPError) as raised:
         await strobe.client.call_tool("debug_everything", {})
     assert raised.value.error.code == -32602
+
+
+async def test_a_cancelled_launch_leaves_no_session_without_a_process(strobe: Strobe) -> None:
+    """Cancelled at instants spread over the whole launch."""
+    path = program("stopping.c")
+    for after_ms in (0, 3, 8, 15, 30, 60, 120, 200):
+        launching = asyncio.ensure_future(strobe.call("debug_launch", command=str(path), args=["waits"], stdin={"open": True}, projectRoot=str(TARGETS)))
+        await asyncio.sleep(after_ms / 1000)  # the instant
+        launching.cancel()
+        await asyncio.gather(launching, return_exceptions=True)
+        async with asyncio.timeout(ENDS_S):
+            while sessions := (await strobe.call("debug_session", action="list"))["sessions"]:
+                # A launch that was over before it was cancelled is a session like any other.
+                for session in [session for session in sessions if session.get("pid") and session["status"] == "running"]:
+                    await strobe.call("debug_session", action="stop", sessionId=session["sessionId"], kill=True)
+                await asyncio.sleep(0.02)
