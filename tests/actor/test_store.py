@@ -150,6 +150,7 @@ def test_pending_patterns_wait_per_client(tmp_path: Path) -> None:
     run(story())
 
 
+@pytest.mark.alone
 @pytest.mark.full  # a time: it means something on a machine of its own only
 def test_events_are_visible_within_100_ms(tmp_path: Path) -> None:
     async def story() -> None:

@@ -273,6 +273,7 @@ async def test_polling_misses_nothing_while_the_target_runs(one: Strobe) -> None
     assert set(seen) == {event["id"] for event in await one.events(session)}
 
 
+@pytest.mark.alone
 @pytest.mark.full  # a time: it means something on a machine of its own only
 async def test_events_are_visible_within_100_ms(one: Strobe) -> None:
     """How old a printed line was when the last query that did not show it began (CLOCK_MONOTONIC, the line is the time it was printed)."""

@@ -89,6 +89,7 @@ async def test_sqlite3_call_counts_are_gdbs(home: Path) -> None:
     check(found, expected)
 
 
+@pytest.mark.alone  # it is built from source first
 @pytest.mark.full
 async def test_cppcheck_call_counts_are_gdbs(home: Path) -> None:
     program = real_programs.cppcheck()
