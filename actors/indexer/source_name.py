@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from actors.indexer.demangle import demangle
-from actors.indexer.demangle.suffix import is_cold
+from actors.indexer.demangle.suffix import is_cold, shown_suffix
 
 ANONYMOUS: Final = "(anonymous namespace)"
 _OPERATOR: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|->\*|<<=|>>=|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%^&|]=|[-+*/%^&|~!=<>,]|(?=[ \"]))")
@@ -26,8 +26,9 @@ _V0_CLOSURE: Final = re.compile(r"\{closure#\d+\}")
 
 @dataclass(frozen=True, slots=True)
 class SourceName:
-    """`shown`: without parameters and return type, template arguments kept. `plain`: what patterns without `<` are matched against;
-    `exact`: what patterns with `<` are. `thunk`: a this-adjusting jump to a function, not a function of its own."""
+    """`shown`: without parameters and return type, template arguments kept, and without the suffix of a copy of the whole function.
+    `plain`: what patterns without `<` are matched against; `exact`: what patterns with `<` are. `thunk`: a this-adjusting jump to a function,
+    not a function of its own."""
 
     shown: str
     full: str
@@ -59,7 +60,7 @@ def _c_name(text: str, suffix: str) -> SourceName:
     if nested:
         plain.append(text[: nested.start()])
     forms = _with_suffix(plain, suffix)
-    return SourceName(text + suffix, text + suffix, forms, forms, suffix, "c")
+    return SourceName(text + shown_suffix(suffix), text + suffix, forms, forms, suffix, "c")
 
 
 def _with_suffix(forms: list[str], suffix: str) -> tuple[str, ...]:
@@ -75,7 +76,7 @@ def _cpp_name(text: str, suffix: str) -> SourceName:
     start = text.find(shown)
     without_result = text[start:] if start > 0 else text
     plains = _with_suffix([plain, braced], suffix)
-    return SourceName(shown + suffix, text, plains, _with_suffix([shown, without_result, text], suffix), suffix, "c++", thunk)
+    return SourceName(shown + shown_suffix(suffix), text, plains, _with_suffix([shown, without_result, text], suffix), suffix, "c++", thunk)
 
 
 def _cpp_parts(text: str) -> tuple[str, str, str]:
@@ -203,7 +204,7 @@ def _rust_name(text: str, suffix: str) -> SourceName:
     forms = _rust_forms(text)
     extra = [form.replace(_LEGACY_CLOSURE, "{closure}") for form in forms if _LEGACY_CLOSURE in form]
     extra += [_V0_CLOSURE.sub("{closure}", form) for form in forms if "{closure#" in form]
-    return SourceName(text + suffix, text, _with_suffix([*forms, *extra], suffix), _with_suffix([text], suffix), suffix, "rust")
+    return SourceName(text + shown_suffix(suffix), text, _with_suffix([*forms, *extra], suffix), _with_suffix([text], suffix), suffix, "rust")
 
 
 def _rust_forms(text: str) -> list[str]:

@@ -24,7 +24,6 @@ from tests.harness.targets import TARGETS, program, without_inherited_signals
 
 ALONE_S: Final = 60
 ENDS_S: Final = 60.0
-CLONE: Final = r"^{}(\.(constprop|isra|part)\.\d+)*$"  # an optimised copy of a function says so in its name
 O0: Final = ("-O0",)
 O2: Final = ("-O2", "-fipa-ra", "-fno-omit-frame-pointer")
 O2_BARE: Final = ("-O2", "-fipa-ra", "-fomit-frame-pointer")
@@ -168,7 +167,7 @@ async def check(case: Case, strobe: Strobe) -> None:
     assert seen.comparable(case) == expected.comparable(case), f"alone: {shown(expected)}\nunder Strobe: {shown(seen)}"
     if case.called:
         name, least = case.called
-        reply = await strobe.call("debug_query", sessionId=session_id, eventType="function_enter", function={"matches": CLONE.format(name)}, limit=1)
+        reply = await strobe.call("debug_query", sessionId=session_id, eventType="function_enter", function={"equals": name}, limit=1)
         dropped = sum(reply.get("eventsDropped", {}).values())
         found = reply["totalCount"]
         assert found + dropped >= least, f"{name}: {found} calls in the timeline and {dropped} events dropped, at least {least} expected"

@@ -116,8 +116,8 @@ def test_rust(pattern: str, mangling: str) -> None:
 NAMES = {
     "foo": ("foo", {"foo"}),
     "inner.0": ("inner.0", {"inner.0", "inner"}),
-    "foo.constprop.0": ("foo.constprop.0", {"foo", "foo.constprop.0"}),
-    "_ZN3foo3barEi.isra.0.part.1": ("foo::bar.isra.0.part.1", {"foo::bar", "foo::bar.isra.0.part.1"}),
+    "foo.constprop.0": ("foo", {"foo", "foo.constprop.0"}),
+    "_ZN3foo3barEi.isra.0.part.1": ("foo::bar.part.1", {"foo::bar", "foo::bar.isra.0.part.1"}),
     "_ZNSaIcED1Ev": ("std::allocator<char>::~allocator", {"std::allocator::~allocator"}),
     "_ZStlsISt11char_traitsIcEERSt13basic_ostreamIcT_ES5_PKc": ("std::operator<< <std::char_traits<char> >", {"std::operator<<"}),
     "_ZNKSt8functionIFivEEcvbEv": ("std::function<int ()>::operator bool", {"std::function::operator bool"}),

@@ -10,6 +10,7 @@ _WORDS: Final = (
     "resume|destroy|cleanup|actor|omp_fn"
 )
 _SUFFIX: Final = re.compile(rf"(?:\.(?:{_WORDS})(?:\.[0-9a-f]+)?)+(?:\.\d+)?$")
+_COPY: Final = re.compile(r"\.(?:constprop|isra|localalias|lto_priv|llvm|clone)(?:\.[0-9a-f]+)?(?=\.|$)")
 _COLD: Final = re.compile(r"\.(?:cold|unlikely)(?:\.\d+)?(?:\.|$)")
 
 
@@ -19,6 +20,12 @@ def split_suffix(name: str) -> tuple[str, str]:
         return name, ""
     match = _SUFFIX.search(name)
     return (name[: match.start()], match.group()) if match and match.start() else (name, "")
+
+
+def shown_suffix(suffix: str) -> str:
+    """What of it is shown. A copy of the whole function made for some of its callers (`.constprop.0`) is the function to its reader; a part of
+    it (`.part.0`) is not."""
+    return _COPY.sub("", suffix)
 
 
 def is_cold(suffix: str) -> bool:
