@@ -1,9 +1,10 @@
 """Time of a query at 200 thousand, 2 and 10 million events: p50 and p99 of each kind.
 
-    python -m tests.bench.store_query [--events 200000 2000000 10000000] [--repeat 20]
+    python -m tests.bench.store_query [--events 200000 2000000 10000000] [--repeat 20] [--cold]
 
 The session has two functions on four threads, and a line of output for each 2000 events. Every query runs on the store's own code path
-below the message bus, cold caches excluded (one run before).
+below the message bus, one run before. So a page is one that was read before, as is a look at the next 50 events or another filter there;
+`--cold` forgets the rows in memory each time, and measures the first look.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import duckdb
 import structlog
 
+from actors.store.blocks import BlockCache
 from actors.store.query.run import run_query
 from actors.store.session_file import SessionFile
 from actors.store.writer import SessionWriter
@@ -83,7 +85,9 @@ def measure(work: Callable[[], Any], repeat: int, clock: Callable[[], float]) ->
     return times[len(times) // 2], times[-1 - len(times) // 100]
 
 
-def answer(file: SessionFile, session_id: str, connection: duckdb.DuckDBPyConnection, query: Query | str) -> Any:
+def answer(file: SessionFile, session_id: str, connection: duckdb.DuckDBPyConnection, query: Query | str, cold: bool) -> Any:
+    if cold:
+        file.blocks = BlockCache()
     return connection.execute(query).fetchall() if isinstance(query, str) else run_query(session_id, file, query, connection)
 
 
@@ -92,6 +96,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, nargs="+", default=[200_000, 2_000_000, 10_000_000])
     parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--only", default="")
+    parser.add_argument("--cold", action="store_true", help="each query is the first that reads its rows")
     parser.add_argument("--cpu", action="store_true", help="cpu time instead of wall time, for a busy machine")
     options = parser.parse_args()
     clock = time.thread_time if options.cpu else time.perf_counter
@@ -103,7 +108,7 @@ def main() -> None:
             for name, query in queries(file, session_id, connection).items():
                 if options.only and options.only not in name:
                     continue
-                p50, p99 = measure(partial(answer, file, session_id, connection, query), options.repeat, clock)
+                p50, p99 = measure(partial(answer, file, session_id, connection, query, options.cold), options.repeat, clock)
                 print(f"  {name:24} p50 {p50:8.1f} ms   p99 {p99:8.1f} ms")
             connection.close()
             file.close()

@@ -4,7 +4,7 @@ the filters leave too few of them there, the window grows eightfold. So a page c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -18,6 +18,8 @@ from actors.store.trace_map import TraceMap, Window
 
 GROWTH: Final = 8
 SORTED_HERE_MAX: Final = 10_000  # events of a window
+NEAR: Final = 8192  # numbers between two stretches that cost less to read along than another statement
+_FAR: Final = 1 << 62
 SPAN_MAX: Final = 16_384  # numbers that are looked through in memory
 UNKNOWN_DENSITY: Final = 1 / 16  # of filters that the counters cannot tell
 _BY_TIME: Final = ("event_ts", "event_n")
@@ -144,11 +146,24 @@ class Scanner:
         """The first `limit` rows of a window: from memory where it is narrow; sorted here where they are few, which in SQL costs more."""
         ranges = window.ranges or ((bounds.n_low, bounds.n_high),)
         if sum(min(high, bounds.n_high) - low for low, high in ranges) <= SPAN_MAX and all(condition.tests is not None for _, condition in possible):
+            self._read_near(possible, ranges)
             return _merged([part for low, high in ranges for part in self._remembered(possible, replace(bounds, n_low=low, n_high=high))], order, limit)
         if window.events > SORTED_HERE_MAX:
             return self.fetch(possible, limit, _time_keys if order == _BY_TIME else _arrival_keys, bounds.sql)
         found = [(branch, self._rows.select(branch, [condition.text(), *bounds.sql(branch)], condition.texts)) for branch, condition in possible]
         return _merged([_Part.of(branch, columns, None) for branch, columns in found], order, limit)
+
+    def _read_near(self, possible: Possible, ranges: Sequence[tuple[int, int]]) -> None:
+        """Sees to it that ranges which lie near each other are read by one statement, not by one each."""
+        if len(ranges) < 2 or any(condition.tests is None for _, condition in possible) or sum(high - low for low, high in ranges) > SPAN_MAX:
+            return
+        low, high = ranges[0]
+        for following_low, following_high in (*ranges[1:], (_FAR, _FAR)):
+            if following_low - high > NEAR or high - low > 2 * SPAN_MAX:
+                for branch, _ in possible:
+                    self._rows.numbered(branch, low, high)
+                low = following_low
+            high = following_high
 
     def _remembered(self, possible: Possible, bounds: Bounds) -> list[_Part]:
         return [
@@ -176,6 +191,7 @@ class Scanner:
         Blocks of the map that lie inside are counted by it, those at the bounds by their rows.
         """
         inside, edges = self._map.between(ts_from, ts_to)
+        self._read_near(possible, edges)
         counts = [self.count_numbered(possible, low, high) for low, high in edges] if sum(high - low for low, high in edges) <= SPAN_MAX else [None]
         known = [count for count in counts if count is not None]
         return inside + sum(known) if len(known) == len(counts) else None
