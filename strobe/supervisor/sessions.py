@@ -21,13 +21,18 @@ SPAWNER_GRACE_S: Final = 5.0  # how long a ready session waits for a spawner tha
 
 Adopter = Callable[[Process, str, str, bool], Awaitable[None]]  # process, new name, session id, recovering
 
+Remover = Callable[[Process], Awaitable[None]]  # told of a process that has no successor: who still asks it is answered
+
 
 class Sessions:
-    def __init__(self, table: Table, nursery: Nursery, roles: tuple[Role, ...], adopt: Adopter, changed: Callable[[], None], log: Logger) -> None:
+    def __init__(
+        self, table: Table, nursery: Nursery, roles: tuple[Role, ...], adopt: Adopter, removed: Remover, changed: Callable[[], None], log: Logger
+    ) -> None:
         self._table = table
         self._nursery = nursery
         self._roles = tuple(role for role in roles if role.per_session)
         self._adopt = adopt
+        self._removed = removed
         self._changed = changed
         self.log = log
         self._numbers = itertools.count(1)
@@ -113,3 +118,4 @@ class Sessions:
     async def _remove(self, process: Process, reason: str) -> None:
         await self._nursery.stop(process, reason)
         self._table.remove(process)
+        await self._removed(process)

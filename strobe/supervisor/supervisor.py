@@ -58,7 +58,7 @@ class Supervisor:
         self._switchboard = Switchboard(self._table, self._router, self._local, self._nursery.start, log)
         self._asks = Asks(self._send, "supervisor")
         self._reception = Reception(self._table, self._router, self._switchboard, self._nursery, self._asks, self._look_up, self._save, log)
-        self._sessions = Sessions(self._table, self._nursery, roles, self._reception.adopt, self._save, log)
+        self._sessions = Sessions(self._table, self._nursery, roles, self._reception.adopt, self._switchboard.gave_up, self._save, log)
         desk = Desk(self._table, self._nursery, self._sessions, self._idle, self._finish)
         self._dispatcher = Dispatcher(desk, Desk.HANDLERS, self._send, self.crash, log)
 

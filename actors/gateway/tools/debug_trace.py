@@ -94,6 +94,10 @@ async def _runtime(arguments: TraceArguments, record: SessionRecord, call: Call)
     except StrobeError as error:
         if error.code is Code.PROCESS_EXITED:  # between our look at the catalog and the ask
             raise StrobeError(error.code, error.what, _after_end(record), value=record.session_id) from None
+        if error.code in (Code.ACTOR_UNAVAILABLE, Code.TIMEOUT):
+            now = await record_of(call, record.session_id)
+            if not is_live(now):  # its process ended with the target, and took the ask along
+                return await _ended(arguments, now, call)
         raise
     return TraceResult(
         mode=reply.mode,
