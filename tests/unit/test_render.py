@@ -49,7 +49,8 @@ def test_estimate_is_not_below_the_tokenizer_on_replies(verbose: bool) -> None:
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_events_measured_one_by_one_are_not_below_the_whole(verbose: bool) -> None:
-    events = [call_event(number, verbose=verbose) for number in range(60)] + [output_event(text) for text in ("a", "två\n", "x" * 900, "7" * 40, "if (x) { return; } " * 9)]
+    texts = ("a", "två\n", "x" * 900, "7" * 40, "if (x) { return; } " * 9)
+    events = [call_event(number, verbose=verbose) for number in range(60)] + [output_event(text) for text in texts]
     events += [{**events[0], "pid": 5}, {**events[1], "pid": 6, "textLeftOut": 12_345}]
     for some in ([event] for event in events):
         assert len(O200K.encode(event_lines(some)[0] + "\n")) <= line_tokens(some)[0]
