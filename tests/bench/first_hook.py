@@ -41,9 +41,9 @@ async def _launches(path: Path, patterns: list[str]) -> tuple[float, float]:
     """Seconds from debug_launch to its reply in a new home, and once more in the same home."""
     async with live_node() as strobe:
         await _launch(strobe, program("exits.c", "-O0"), [])  # the processes are up and warm after this one
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(3.0)
         first = await _launch(strobe, path, patterns)
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(3.0)
         return first, await _launch(strobe, path, patterns)
 
 

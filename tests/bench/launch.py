@@ -26,5 +26,5 @@ async def _measure(times: int) -> list[Figure]:
                 took.append(time.perf_counter() - started)
             await strobe.until_ended(reply["sessionId"])
             await strobe.call("debug_session", action="stop", sessionId=reply["sessionId"])
-            await asyncio.sleep(1.0)  # a new spare pair gets ready
+            await asyncio.sleep(3.0)  # a new spare pair gets ready and warm
     return [Figure("launch to reply, one function traced", percentile(took, 0.5), "s", 0.25, note=f"p90 {percentile(took, 0.9):.3f} s; {spread(took)} s")]
