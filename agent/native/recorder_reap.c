@@ -59,7 +59,19 @@ static void lower(struct thread *thread, uint32_t at)
         clear_bits_own(&thread->slow, SLOW_RESTORED);
 }
 
-/* Takes an entry out, wherever it is. */
+/* Takes a dead entry off the top; false when it is not there (any more). The entry is claimed first: a handler that went on with another
+ * stack since it was looked at may have taken it off and pushed a call of its own in its place. */
+static bool lower_dead(struct thread *thread, uint32_t at)
+{
+    uint64_t tagged = thread->shadow[at].slot;
+    if (TAG(tagged) != TAG_DEAD || at + 1 != thread->depth || !swap_own64(&thread->shadow[at].slot, tagged, 0))
+        return false;
+    lower(thread, at);
+    thread->dead -= thread->dead > 0;
+    return true;
+}
+
+/* Takes an entry out, wherever it is. It is the caller's own, or claimed. */
 void shadow_remove(struct thread *thread, uint32_t at)
 {
     if (at + 1 != thread->depth) {
@@ -69,10 +81,8 @@ void shadow_remove(struct thread *thread, uint32_t at)
         return;
     }
     lower(thread, at);
-    while (at && thread->depth == at && TAG(thread->shadow[at - 1].slot) == TAG_DEAD && thread->shadow[at - 1].slot) {
-        lower(thread, --at);
-        thread->dead -= thread->dead > 0;
-    }
+    while (at && lower_dead(thread, at - 1))
+        at--;
 }
 
 static void report_unwound(struct thread *thread, const struct shadow *entry)
@@ -86,6 +96,8 @@ static void report_unwound(struct thread *thread, const struct shadow *entry)
 void shadow_unwound(struct thread *thread, uint32_t at)
 {
     struct shadow entry = thread->shadow[at];
+    if (!swap_own64(&thread->shadow[at].slot, entry.slot, UNTAG(entry.slot) | TAG_BUSY)) /* a handler has dealt with it meanwhile */
+        return;
     shadow_remove(thread, at);
     report_unwound(thread, &entry);
 }
@@ -116,10 +128,9 @@ void shadow_reap_native(struct thread *thread, uint64_t slot, bool holds_stub)
         uint32_t tag = TAG(tagged);
         if (!other && tag != TAG_DEAD)
             continue;
-        if (tag == TAG_DEAD && at + 1 == thread->depth) {
-            lower(thread, at);
-            thread->dead -= thread->dead > 0;
-        } else if (tag == TAG_DEAD || tag == TAG_BUSY || !is_native(thread, other)) {
+        if (lower_dead(thread, at))
+            continue;
+        if (tag == TAG_DEAD || tag == TAG_BUSY || !is_native(thread, other)) {
             foreign++;
         } else if (tag == TAG_GHOST) {
             if (!shadow_alive(thread, at))
