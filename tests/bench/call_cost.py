@@ -58,7 +58,7 @@ def run(options: Options) -> list[Figure]:
 async def _measure(options: Options) -> list[Figure]:
     arguments = [str(BURST), str(options.times(20, 4)), str(PAUSE_MS)]
     path = program("bench_calls.c", *FLAGS)
-    async with live_node() as strobe:
+    async with live_node({"events.maxPerSession": 10_000_000}) as strobe:
         variants: dict[str, Run] = {
             "untraced": lambda args: _plain([str(path), *args]),
             "Strobe": lambda args: _strobe(strobe, path, args),
