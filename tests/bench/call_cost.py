@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import median
@@ -124,12 +125,22 @@ async def _uftrace(path: Path, arguments: list[str]) -> float:
 async def _frida(path: Path, arguments: list[str], script: str) -> float:
     environment = {**os.environ, "BENCH_WAIT": "1"}
     with subprocess.Popen([str(path), *arguments], stdout=subprocess.PIPE, stdin=subprocess.PIPE, env=environment) as target:
+        _until_waiting(target.pid)
         session = frida.attach(target.pid)
         loaded = session.create_script(script)
         loaded.on("message", _ignore)
         loaded.load()
         stdout, _ = await asyncio.to_thread(target.communicate, b"\n", timeout=RUN_S)
     return burst_median(stdout)
+
+
+def _until_waiting(pid: int) -> None:
+    """It waits for its line on stdin: attaching while it is still being loaded may end it (SIGABRT)."""
+    deadline = time.monotonic() + RUN_S
+    while not Path(f"/proc/{pid}/syscall").read_text().startswith("0 0x0 "):  # read(0, …), proc(5)
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"process {pid} does not wait for its line")
+        time.sleep(0.005)
 
 
 def _ignore(message: object, _: object) -> None:
