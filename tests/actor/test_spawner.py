@@ -67,6 +67,7 @@ def test_a_held_target_is_left_stopped_at_its_entry_with_nothing_in_it(launches:
     run(work())
 
 
+@pytest.mark.alone
 @pytest.mark.full
 def test_two_hundred_hand_overs(launches: Launcher, pool: Pool) -> None:
     async def work() -> None:
@@ -109,7 +110,7 @@ def test_a_target_is_recorded_from_its_first_instruction(launches: Launcher, poo
 # Hooks that come and go while the target runs
 
 
-@pytest.mark.parametrize("rounds", [10, pytest.param(200, marks=pytest.mark.full)])
+@pytest.mark.parametrize("rounds", [10, pytest.param(200, marks=[pytest.mark.full, pytest.mark.alone])])
 def test_counts_are_exact_and_the_code_is_the_files_again_at_the_end(pool: Pool, rounds: int) -> None:
     """All 2000 functions hooked by one visit, called by four threads; then random changes at full speed; a second visit adds nothing twice."""
 
@@ -201,7 +202,7 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("tries", [4, pytest.param(40, marks=pytest.mark.full)])
+@pytest.mark.parametrize("tries", [4, pytest.param(40, marks=[pytest.mark.full, pytest.mark.alone])])
 def test_a_target_killed_during_a_visit(launches: Launcher, pool: Pool, tries: int) -> None:
     """Whenever it dies, the answer is PROCESS_EXITED or a reply in time, and the next visit works."""
 

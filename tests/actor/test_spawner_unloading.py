@@ -65,6 +65,7 @@ def test_the_loaders_thread_is_traced_until_it_is_the_last() -> None:
     asyncio.run(work())
 
 
+@pytest.mark.alone
 @pytest.mark.full
 def test_a_hundred_visits_on_a_busy_machine() -> None:
     async def work() -> None:

@@ -181,6 +181,7 @@ async def test_kill(strobe: Strobe, role: str, sitting: str) -> None:
     await kill_rounds(strobe, role, 1, [sitting], seed=2026)
 
 
+@pytest.mark.alone
 @pytest.mark.full
 @pytest.mark.parametrize("role", VICTIMS)
 async def test_kill_often(strobe: Strobe, role: str) -> None:
