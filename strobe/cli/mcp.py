@@ -69,10 +69,10 @@ class Shim:
         early.register(0, select.POLLIN)
         if early.poll(0):
             self._from_client()
-        # Imports of 60 ms, zmq's most of all: the first request is answered before.
-        from strobe import paths
-        from strobe.cli.gateway_link import GatewayLink
-        from strobe.cli.node_watch import NodeWatch
+
+        from strobe import paths  # imports pathlib and hashlib, 10 ms: the first request is answered before
+        from strobe.cli.gateway_link import GatewayLink  # imports zmq, 40 ms: as above
+        from strobe.cli.node_watch import NodeWatch  # imports paths: as above
 
         self._watch = NodeWatch()
         self._link: GatewayLink = GatewayLink(paths.mcp_endpoint())
