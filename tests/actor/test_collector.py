@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +14,8 @@ from actors.session.crash import GREGS
 from strobe.errors import Code, StrobeError
 from strobe.lanes.layout import Clock
 from strobe.launch.keeper import Keeper
-from tests.harness.collecting import Bench, all_free, benched, call_times, ended, entries_of, hooks_known
+from tests.harness.collecting import Bench, all_free, call_times, ended, entries_of, hooks_known
 from tests.harness.launching import eventually, output_of, sh
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    with benched(tmp_path) as made:
-        yield made
 
 
 def test_every_record_arrives_once_in_order_and_chunks_come_back(bench: Bench) -> None:

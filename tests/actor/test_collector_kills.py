@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,8 @@ from actors.session.collector import Collector
 from strobe.errors import Code, StrobeError
 from strobe.lanes.pool import open_pool
 from strobe.launch.keeper import Keeper, adopt_keeper
-from tests.harness.collecting import Bench, all_free, benched, ended, hooks_known, pass_time
+from tests.harness.collecting import Bench, all_free, ended, hooks_known, pass_time
 from tests.harness.launching import eventually, output_of
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    with benched(tmp_path) as made:
-        yield made
 
 
 def test_the_store_may_die_at_any_time(bench: Bench) -> None:

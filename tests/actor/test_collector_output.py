@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from actors.session.collector.order import SLACK_NS
-from tests.harness.collecting import Bench, benched, call_times, ended
+from tests.harness.collecting import Bench, call_times, ended
 from tests.harness.launching import sh
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    with benched(tmp_path) as made:
-        yield made
 
 
 def test_lines_are_placed_between_the_calls_around_them(bench: Bench) -> None:

@@ -9,7 +9,6 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,29 +17,13 @@ from actors.session.ptrace.patching import install, restore, take_over
 from actors.session.ptrace.threads import thread_ids, thread_state, tracer_of
 from strobe.errors import Code, StrobeError
 from strobe.lanes.layout import Kind
-from strobe.lanes.pool import Pool, create_pool
+from strobe.lanes.pool import Pool
 from strobe.protocol.spawner import Patch
 from tests.harness.hooking import bias, code_differs, enable, hook_specs, raw_plan, symbols
-from tests.harness.launching import Launcher, eventually, launcher, output_of
+from tests.harness.launching import Launcher, eventually, output_of
 from tests.harness.recording import check_calls, read_recording
 from tests.harness.targets import program
 from tests.harness.visits import WAIT_S, assert_counted, busy, injector, prepare, run
-
-
-@pytest.fixture
-def pool(tmp_path: Path) -> Iterator[Pool]:
-    made = create_pool(Path("/dev/shm") / f"strobe-test-{os.getpid()}-{tmp_path.name}", 64)
-    try:
-        yield made
-    finally:
-        made.unlink()
-
-
-@pytest.fixture
-def launches(tmp_path: Path) -> Iterator[Launcher]:
-    with launcher(tmp_path) as made:
-        yield made
-
 
 # The hand-over of a launched target
 

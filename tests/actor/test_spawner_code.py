@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from actors.session.ptrace.patching import take_over
 from strobe.lanes.layout import Kind
-from strobe.lanes.pool import Pool, create_pool
+from strobe.lanes.pool import Pool
 from tests.harness.hooking import bias, enable, hook_specs, symbols
-from tests.harness.launching import Launcher, launcher, output_of
+from tests.harness.launching import Launcher, output_of
 from tests.harness.recording import check_calls, read_recording
 from tests.harness.targets import program
 from tests.harness.visits import WAIT_S, injector, prepare, run
-
-
-@pytest.fixture
-def pool(tmp_path: Path) -> Iterator[Pool]:
-    made = create_pool(Path("/dev/shm") / f"strobe-test-{os.getpid()}-{tmp_path.name}", 64)
-    try:
-        yield made
-    finally:
-        made.unlink()
-
-
-@pytest.fixture
-def launches(tmp_path: Path) -> Iterator[Launcher]:
-    with launcher(tmp_path) as made:
-        yield made
-
 
 REASONS = {
     "bad_small": "3 bytes long",

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,29 +16,14 @@ from actors.spawner import injector as module
 from actors.spawner.injector import Injector
 from strobe.artifacts import artifact
 from strobe.errors import Code, StrobeError
-from strobe.lanes.pool import Pool, create_pool
+from strobe.lanes.pool import Pool
 from strobe.protocol.spawner import Enter, Prepare
 from tests.harness.hooking import bias, enable, hook_specs, symbols
-from tests.harness.launching import Launcher, eventually, launcher, output_of
+from tests.harness.launching import Launcher, eventually, output_of
 from tests.harness.recording import read_recording
 from tests.harness.targets import program
 
 WAIT_S = 30.0
-
-
-@pytest.fixture
-def pool(tmp_path: Path) -> Iterator[Pool]:
-    made = create_pool(Path("/dev/shm") / f"strobe-test-{os.getpid()}-{tmp_path.name}", 64)
-    try:
-        yield made
-    finally:
-        made.unlink()
-
-
-@pytest.fixture
-def launches(tmp_path: Path) -> Iterator[Launcher]:
-    with launcher(tmp_path) as made:
-        yield made
 
 
 def host() -> Injector:
