@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strobe.model.query import TextFilter
-from tests.unit.test_store_query import Event, Session
+from tests.harness.store_session import Event, Session
 
 
 @pytest.fixture(scope="module")
