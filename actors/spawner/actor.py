@@ -5,6 +5,7 @@ from __future__ import annotations
 from actors.spawner.injector import Injector
 from actors.spawner.visit import FRIDA_ERRORS
 from strobe.artifacts import artifact
+from strobe.errors import StrobeError
 from strobe.protocol.base import Done
 from strobe.protocol.spawner import Enter, Prepare, PrepareReply
 from strobe.runtime import Actor, Context, handles
@@ -26,7 +27,7 @@ class Spawner(Actor):
         """Before there is a target. Where it fails (ptrace refused, say) the first visit fails as well, and tells its caller why."""
         try:
             await self._injector.warm()
-        except FRIDA_ERRORS as error:
+        except (StrobeError, *FRIDA_ERRORS) as error:
             self.log.warning("warming up failed", error=repr(error))
 
     @handles(Enter, completes=True)

@@ -135,7 +135,8 @@ class Injector:
         async with self._turn:
             if self._entered is entered:
                 self._entered = None
-                await entered.visit.leave()
+                with suppress(StrobeError, *FRIDA_ERRORS):  # its target has ended
+                    await entered.visit.leave()
 
     async def _work(self, entered: Entered, ask: Prepare) -> PrepareReply:
         """By the recorder; else by the fallback, which stays; else a reply that says why neither can record. Ends the visit."""

@@ -70,8 +70,11 @@ class Unloading:
 
     @classmethod
     def begin(cls, target: TargetProcess, own: frozenset[int], brought: frozenset[int]) -> Unloading | None:
-        """Returns once the loader's thread is traced, or cannot be."""
-        loader = find_loader(target, own, brought)
+        """Returns once the loader's thread is traced, or cannot be. None: it does not show, or the target has ended."""
+        try:
+            loader = find_loader(target, own, brought)
+        except (OSError, StrobeError):
+            return None  # what follows finds the target gone, and says so
         if loader is None:
             return None
         made = cls(target, loader, own)
