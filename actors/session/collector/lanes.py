@@ -186,15 +186,20 @@ class Lanes:
         self._free_off = (off, times)
 
     def _begin(self, index: int) -> None:
-        """A chunk that was claimed since, or is looked at for the first time."""
-        serial = int(self._heads[index, _SERIAL])
-        if not serial:
-            return  # claimed, and its thread has not prepared it yet
-        sent = int(self._heads[index, _READ])
+        """A chunk that was claimed since, or is looked at for the first time.
+
+        Not before something is written in it: until its new owner has prepared it, it bears the serial of its former use, and what is known
+        of that must not be taken for this one's. `written` is read first: with the same serial after it, it belongs to that serial's use.
+        """
+        head = self._pool.heads[index]
+        written, serial = int(head[_WRITTEN]), int(head[_SERIAL])
+        if not written or not serial:
+            return
+        sent = int(head[_READ])
         known = self._committed.pop(index, None)
         if known is not None and known[0] == serial:
             sent = max(sent, known[1])
-            self._pool.heads[index, _READ] = sent
+            head[_READ] = sent
         self._serial[index], self._sent[index], self._final[index] = serial, sent, CHUNK_SLOTS
         self._names.pop(index, None)
 
