@@ -98,13 +98,16 @@ class Nursery:
         self._changed()
 
     async def _again(self, process: Process) -> None:
-        """Restart now, later, when asked for, or never."""
+        """Restart now, later, when asked for, or after a rest."""
         delay_s = process.restarts.delay_s(time.monotonic())
         process.recovering = process.session_id is not None
         if delay_s is None:
             process.state = State.FAILED
             self.log.error("gave up", actor=process.name, deaths=process.restarts.total, last_error=process.last_error)
             await self._owner.process_gave_up(process)
+            if not process.role.per_session:  # a session's process is replaced by the next session
+                process.rests_until = time.monotonic() + (rest_s := process.restarts.rest_s())
+                asyncio.get_running_loop().call_later(rest_s, self._restart, process)
         elif process.role.on_demand and process.session_id is not None:
             process.state = State.STOPPED
             await self._owner.process_sleeps(process)
@@ -112,7 +115,7 @@ class Nursery:
             asyncio.get_running_loop().call_later(delay_s, self._restart, process)
 
     def _restart(self, process: Process) -> None:
-        if process.state is State.BACKOFF and not process.leaving:
+        if process.state in (State.BACKOFF, State.FAILED) and not process.leaving:
             self.start(process)
 
     async def stop(self, process: Process, reason: str) -> None:

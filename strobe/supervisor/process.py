@@ -50,6 +50,7 @@ class Process:
     dumped: bool = False  # its stacks were dumped since it last answered
     leaving: bool = False  # its end is wanted
     recovering: bool = False  # a process of this session died before
+    rests_until: float | None = None  # while it has failed: when it is tried again
     last_error: str | None = None
     stderr: Path | None = None
     identity: str = ""

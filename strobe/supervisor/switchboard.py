@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -174,7 +175,9 @@ class Switchboard:
     async def _fail_state(self, asker: str, envelope: Envelope, process: Process) -> None:
         how = (process.last_error or "no error known").partition(" · ")[0]  # not the end of its stderr: that is for the log
         text = f"{process.name} is {process.state} after {process.restarts.total} deaths ({how})."
-        await self._fail(asker, envelope, text, f"See the log of {process.name}; `strobe-ctl stop` and the next call start a new node.")
+        rest_s = max(0.0, (process.rests_until or 0.0) - time.monotonic())
+        again = f" It is tried again in {rest_s:.0f} s." if process.state is State.FAILED and rest_s else ""
+        await self._fail(asker, envelope, text, f"See the log of {process.name}.{again} `strobe-ctl stop` and the next call start a new node.")
 
     async def _fail(self, asker: str, envelope: Envelope, what: str, next_step: str) -> None:
         await self._error(asker, envelope, StrobeError(Code.ACTOR_UNAVAILABLE, what, next_step, value=envelope.to))

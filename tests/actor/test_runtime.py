@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -174,7 +175,8 @@ def test_handlers_run_64_at_a_time_and_the_rest_wait(shared: Path) -> None:
 
 def test_crash_loop_ends_in_a_clear_answer(tmp_path: Path) -> None:
     async def check() -> None:
-        async with echo_node(tmp_path, ready=False, ECHO_FAILS="1", STROBE_TEST_TIMES=times(strobe__supervisor__restarts__DEATHS_MAX=2)) as client:
+        bounds = times(strobe__supervisor__restarts__DEATHS_MAX=2, strobe__supervisor__restarts__REST_S=2)
+        async with echo_node(tmp_path, ready=False, ECHO_FAILS="1", STROBE_TEST_TIMES=bounds) as client:
             error = await fails(client, Echo(text="x"), deadline_s=30)
             assert error.code is Code.ACTOR_UNAVAILABLE
             assert "exit status 3" in error.what
@@ -182,10 +184,16 @@ def test_crash_loop_ends_in_a_clear_answer(tmp_path: Path) -> None:
             assert row.last_error is not None and "no luck today" in row.last_error
             assert (row.state, row.restarts) == ("failed", 3)
             began = time.monotonic()
-            await fails(client, Echo(text="x"), deadline_s=30)
+            error = await fails(client, Echo(text="x"), deadline_s=30)
             assert time.monotonic() - began < 1
+            assert "tried again in" in error.next_step
+            await until(partial(restarts_are, client, 4), within_s=10)  # after its rest
 
     run(check())
+
+
+async def restarts_are(client: Client, least: int) -> bool:
+    return (await actor(client, "store")).restarts >= least
 
 
 def test_asks_only_go_down(shared: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strobe.supervisor.nursery import describe
-from strobe.supervisor.restarts import DEATHS_MAX, DELAY_MAX_S, STABLE_S, WINDOW_S, Restarts
+from strobe.supervisor.restarts import DEATHS_MAX, DELAY_MAX_S, REST_MAX_S, REST_S, STABLE_S, WINDOW_S, Restarts
 
 
 def test_first_restart_is_at_once_and_later_ones_back_off() -> None:
@@ -16,6 +16,17 @@ def test_one_death_too_many_in_the_window_is_the_end() -> None:
     delays = [restarts.delay_s(n * 2.0) for n in range(DEATHS_MAX + 1)]
     assert None not in delays[:-1] and delays[-1] is None
     assert restarts.total == DEATHS_MAX + 1
+
+
+def test_after_a_rest_it_starts_anew_and_each_rest_is_longer() -> None:
+    restarts, now = Restarts(), 0.0
+    rests = []
+    for _ in range(7):
+        while restarts.delay_s(now := now + 1) is not None:
+            pass
+        rests.append(restarts.rest_s())
+        now += rests[-1] if rests[-1] < STABLE_S else 1
+    assert rests == [REST_S, 2 * REST_S, 4 * REST_S, 8 * REST_S, 16 * REST_S, REST_MAX_S, REST_MAX_S]
 
 
 def test_slow_deaths_are_forgiven() -> None:
