@@ -1,6 +1,7 @@
-"""The ingest thread: takes batches off the data stream, commits them per session, acknowledges what is committed.
+"""The ingest thread: takes batches off the data stream, decodes them per session, and acknowledges what is committed.
 
-A plain poll loop. Other threads reach it through `call`, which runs a function between two commits.
+A plain poll loop. Commits run in a thread of their own, one at a time, so that the next one is decoded meanwhile (decoding and committing
+cost about the same, and both leave the interpreter's lock most of the time). Other threads reach this one through `call`.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, Protocol, TypeVar
 
 import duckdb
 
 from actors.store.files import Files
-from actors.store.writer import COMMIT_ROWS, SessionWriter
+from actors.store.writer import SessionWriter
 from strobe.errors import StrobeError
 from strobe.model.session import SessionRecord
 from strobe.runtime.log import Logger
@@ -23,7 +24,6 @@ from strobe.runtime.stream import Batch, Position, StreamConsumer
 
 _T = TypeVar("_T")
 POLL_MS: Final = 50
-BUSY_POLL_MS: Final = 2  # while something waits to be committed
 BATCHES_MAX: Final = 64  # taken in one go
 WAITING_MAX: Final = 1000  # calls from other threads
 RETRY_S: Final = 1.0
@@ -50,6 +50,8 @@ class Ingest:
         self._stopping = threading.Event()
         self._retry_at: dict[str, float] = {}
         self._refused: set[str] = set()
+        self._committing = ThreadPoolExecutor(1, "commit")
+        self._running: dict[str, Future[None]] = {}  # a session's commit that is under way
         self.consumer = StreamConsumer(endpoint, self._position_of, log)
         self.events = 0
         self.lag_ms = 0.0
@@ -76,19 +78,19 @@ class Ingest:
                 for batch in self.consumer.receive(self._wait_ms(), BATCHES_MAX):
                     self._take(batch)
                 self._run_calls()
-                now = time.monotonic_ns()
                 for session_id, writer in list(self._writers.items()):
-                    if writer.due(now):
-                        self._commit(session_id, writer)
+                    self._advance(session_id, writer)
             self._run_calls()
-            for session_id, writer in list(self._writers.items()):
-                self._commit(session_id, writer)
+            self.flush_all()
         finally:
+            self._committing.shutdown()
             self.consumer.close()
 
     def _wait_ms(self) -> int:
-        """No longer than until the next commit that may be due."""
-        return BUSY_POLL_MS if any(writer.pending for writer in self._writers.values()) else POLL_MS
+        """No longer than until the next commit that may be due. One that ends wakes the thread."""
+        now_ns = time.monotonic_ns()
+        waits = [wait_ns for writer in self._writers.values() if (wait_ns := writer.due_in_ns(now_ns)) is not None]
+        return min([POLL_MS, *(-(-wait_ns // 1_000_000) for wait_ns in waits)])
 
     def _position_of(self, session_id: str) -> Position:
         writer = self._writer(session_id)
@@ -121,14 +123,34 @@ class Ingest:
         if not writer.accept(batch.header, batch.frames):
             self._log.warning("batch out of order", session=batch.session, epoch=batch.epoch, seq=batch.seq, at=str(writer.position))
             return
-        if writer.pending_rows >= COMMIT_ROWS:
-            self._commit(batch.session, writer)
+        if writer.due_in_ns(time.monotonic_ns()) == 0:
+            self._advance(batch.session, writer)
 
-    def _commit(self, session_id: str, writer: SessionWriter) -> None:
-        if not writer.pending or time.monotonic() < self._retry_at.get(session_id, 0):
-            return
+    # Commits
+
+    def _advance(self, session_id: str, writer: SessionWriter) -> None:
+        """The session's next step, if one is due."""
+        running = self._running.get(session_id)
+        if running is not None and running.done():
+            self._finish(session_id, writer)
+        if writer.due_in_ns(time.monotonic_ns()) == 0:
+            writer.prepare()
+        self._start(session_id, writer)
+
+    def _start(self, session_id: str, writer: SessionWriter) -> bool:
+        """Whether a commit is under way now."""
+        if session_id in self._running:
+            return True
+        if not writer.prepared or time.monotonic() < self._retry_at.get(session_id, 0):
+            return False
+        running = self._running[session_id] = self._committing.submit(writer.store)
+        running.add_done_callback(lambda _: self.consumer.wake())
+        return True
+
+    def _finish(self, session_id: str, writer: SessionWriter) -> None:
+        """Waits for the commit that is under way, and acknowledges it."""
         try:
-            stored = writer.commit()
+            self._running.pop(session_id).result()
         except duckdb.OutOfMemoryException as error:
             self._later(session_id, error)
             self._listener.starved()
@@ -136,10 +158,11 @@ class Ingest:
         except duckdb.IOException as error:
             self._later(session_id, error)
             return
+        stored = writer.stored()
         self._retry_at.pop(session_id, None)
         self.events += stored.events
         self.lag_ms = (time.monotonic_ns() - stored.since_ns) / 1e6
-        at = writer.file.position
+        at = stored.position
         self.consumer.ack(session_id, at.epoch, at.seq, at.resume or None)
         if stored.record is not None:
             self._listener.record_changed(stored.record)
@@ -165,15 +188,22 @@ class Ingest:
     # For functions run by `call`
 
     def flush(self, session_id: str) -> None:
+        """Stores what was taken. What a commit that fails leaves is sent again: it is not acknowledged."""
         writer = self._writers.get(session_id)
-        if writer is not None:
-            self._commit(session_id, writer)
+        if writer is None:
+            return
+        if session_id in self._running:
+            self._finish(session_id, writer)
+        writer.prepare()
+        while self._start(session_id, writer):
+            self._finish(session_id, writer)
 
     def release(self, session_id: str) -> None:
         """Stores what is pending and lets go of the file."""
         self.flush(session_id)
         if self._writers.pop(session_id, None) is not None:
             self._files.let_go(session_id)
+        self._retry_at.pop(session_id, None)
         self.consumer.forget(session_id)
 
     def flush_all(self) -> None:

@@ -2,12 +2,16 @@
 
 A batch is taken when it follows the last one taken of its epoch; anything else was stored before, or will be sent again. Rows and
 position are committed in one transaction, so after any crash the stream goes on exactly where the file ends.
+
+Three steps: `accept` gathers, `prepare` decodes what was gathered, `store` commits the oldest that was prepared. `store` may run in another
+thread, so that the next commit is decoded meanwhile; `stored` then tells the writer.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,6 +35,7 @@ COMMIT_ROWS: Final = 250_000
 COMMIT_NS: Final = 50_000_000
 QUIET_NS: Final = 4_000_000  # few rows are committed sooner: they cost little, and someone may be waiting for them
 QUIET_ROWS: Final = 4_096
+PREPARED_MAX: Final = 2  # one being stored, one that follows at once
 STREAMS: Final = {"stdout": 1, "stderr": 2}
 MALFORMED: Final = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError)  # what a batch of another shape can raise
 Header = Mapping[str, Any]
@@ -39,15 +44,16 @@ Frames = Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A commit, done: numbers taken, when its first batch came (CLOCK_MONOTONIC), the session's record if it changed."""
+    """A commit, done: where the stream then stands, numbers taken, when its first batch came (CLOCK_MONOTONIC), the session's record if it changed."""
 
+    position: Position
     events: int
     since_ns: int
     record: SessionRecord | None
 
 
 class SessionWriter:
-    """Everything the ingest thread keeps for one session. Used by that thread alone."""
+    """Everything the ingest thread keeps for one session. Used by that thread alone, `store` excepted."""
 
     def __init__(self, file: SessionFile, log: Logger) -> None:
         self.file = file
@@ -61,7 +67,7 @@ class SessionWriter:
         self._open_calls = OpenCalls(file.open_calls)
         self._decoder = Decoder(self._hooks, self._strings, self._open_calls, self._started_ns)
         self._threads = {(thread.lane, thread.pid, thread.tid, thread.name): thread for thread in file.threads.values()}
-        self._prepared: tuple[Changes, Stored] | None = None
+        self._prepared: deque[tuple[Changes, Stored]] = deque()
         self._clear()
 
     def _clear(self) -> None:
@@ -100,30 +106,49 @@ class SessionWriter:
         self._rows["losses"].append({"cause": quarantine.REJECTED, "hook": None, "kind": str(header.get("kind")), "lost": lost})
         self._log.error("batch rejected", session=self.record.session_id, error=repr(error), events=lost, kept=str(path), exc_info=error)
 
-    def due(self, now_ns: int) -> bool:
-        if self.pending_since_ns is None:
-            return self._prepared is not None
-        wait = QUIET_NS if self.pending_rows < QUIET_ROWS else COMMIT_NS
-        return self.pending_rows >= COMMIT_ROWS or now_ns - self.pending_since_ns >= wait
+    # Commits
+
+    @property
+    def prepared(self) -> int:
+        """Commits that are decoded and not stored yet."""
+        return len(self._prepared)
 
     @property
     def pending(self) -> bool:
-        return self._prepared is not None or self.pending_since_ns is not None
+        return bool(self._prepared) or self.pending_since_ns is not None
 
-    def commit(self) -> Stored:
-        """Stores what was taken since the last commit. Afterwards `file.position` may be acknowledged.
+    def due_in_ns(self, now_ns: int) -> int | None:
+        """How long what was gathered may still wait to be prepared; None: nothing was, or the commits before it come first."""
+        if self.pending_since_ns is None or len(self._prepared) >= PREPARED_MAX:
+            return None
+        if self.pending_rows >= COMMIT_ROWS:
+            return 0
+        wait = QUIET_NS if self.pending_rows < QUIET_ROWS else COMMIT_NS
+        return max(0, self.pending_since_ns + wait - now_ns)
 
-        Raises duckdb.Error with nothing stored; the same commit can then be tried again.
-        """
-        if self._prepared is None:
-            self._prepared = self._prepare()
-        changes, stored = self._prepared
-        self.file.commit(changes)
-        self._prepared = None
-        return stored
+    def prepare(self) -> None:
+        """Decodes and numbers what was gathered. Nothing is gathered then."""
+        if self.pending_since_ns is not None:
+            self._prepared.append(self._changes())
 
-    def _prepare(self) -> tuple[Changes, Stored]:
-        """What is pending, decoded and numbered; pending is empty after it."""
+    def store(self) -> None:
+        """Commits the oldest that was prepared. Raises duckdb.Error with nothing stored; the same commit can then be tried again."""
+        self.file.commit(self._prepared[0][0])
+
+    def stored(self) -> Stored:
+        """To be called after `store`. The position may be acknowledged."""
+        return self._prepared.popleft()[1]
+
+    def commit(self) -> Stored | None:
+        """All of it at once: the last commit, None if there was nothing to store. Raises as `store` does."""
+        done = None
+        self.prepare()
+        while self._prepared:
+            self.store()
+            done = self.stored()
+        return done
+
+    def _changes(self) -> tuple[Changes, Stored]:
         at = self.position
         decoded = self._decoded(at)
         next_n = at.next_n + decoded.times.size
@@ -141,7 +166,7 @@ class SessionWriter:
         self._rows["strings"] = [{"id": number, "text": text, "truncated": cut} for number, text, cut in self._strings.fresh]
         position = Position(at.epoch, at.seq, at.resume, next_n, at.settled, newest)
         changes = Changes(position, at.next_n, decoded, self._rows, [row["ts"] for row in others], self._open_calls.pack(), self._changed_record)
-        stored = Stored(next_n - at.next_n, self.pending_since_ns or time.monotonic_ns(), self._changed_record)
+        stored = Stored(position, next_n - at.next_n, self.pending_since_ns or time.monotonic_ns(), self._changed_record)
         self.position = position
         self._strings.fresh = []
         self._clear()

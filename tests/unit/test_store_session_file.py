@@ -150,7 +150,8 @@ def test_a_failed_commit_stores_nothing_and_can_be_repeated(tmp_path: Path) -> N
 def test_the_session_row_follows_its_batches(tmp_path: Path) -> None:
     feeder = Feeder(tmp_path / "a.duckdb", eventsMax=5)
     assert feeder.send("session", {"pid": 4, "state": "exited", "exitCode": 3, "detail": {"capabilities": {}}})
-    assert feeder.writer.commit().record == feeder.file.record
+    stored = feeder.writer.commit()
+    assert stored is not None and stored.record == feeder.file.record
     feeder.reopen()
     kept = feeder.file.record
     assert (kept.pid, kept.state, kept.exit_code, kept.detail) == (4, SessionState.EXITED, 3, {"eventsMax": 5, "capabilities": {}})

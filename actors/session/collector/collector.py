@@ -21,7 +21,8 @@ from strobe.runtime.stream import StreamProducer
 HOOKS_PER_BATCH: Final = 1000
 SUBMISSIONS_MAX: Final = 100_000
 HELLO_MS: Final = 100
-BUSY_MS: Final = 1
+URGENT_MS: Final = 1  # someone waits for it
+BUSY_MS: Final = 4  # at full speed a batch of 256 KiB has come together by then: looking more often only costs
 ACTIVE_MS: Final = 3
 IDLE_MS: Final = 10
 ASLEEP_MS: Final = 20
@@ -175,4 +176,4 @@ class Collector:
             now = time.monotonic()
             active_at = now if busy else active_at
             quiet_s = now - active_at
-            stream.poll(BUSY_MS if busy else ACTIVE_MS if quiet_s < ACTIVE_S else IDLE_MS if quiet_s < IDLE_S else ASLEEP_MS)
+            stream.poll(URGENT_MS if wishes else BUSY_MS if busy else ACTIVE_MS if quiet_s < ACTIVE_S else IDLE_MS if quiet_s < IDLE_S else ASLEEP_MS)
