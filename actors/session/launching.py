@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import time
 from collections.abc import Awaitable
@@ -20,7 +21,7 @@ from actors.session.target import Asker, Target
 from actors.session.tracing import Tracing
 from strobe import paths
 from strobe.errors import StrobeError
-from strobe.lanes.pool import LEAST_CHUNKS, Pool, create_pool
+from strobe.lanes.pool import LEAST_CHUNKS, MOST_CHUNKS, Pool, create_pool
 from strobe.launch.keeper import Keeper, start_keeper
 from strobe.launch.page import StatusPage
 from strobe.launch.request import Launch as LaunchRequest
@@ -65,7 +66,7 @@ async def launch(actor: Asker, ask: Launch, folder: Path, collector_for: Any) ->
     facts = await asyncio.to_thread(inspect, Path(ask.command), ask.env)
     facts.check_runnable()
     stages.done("preflight")
-    pool = await asyncio.to_thread(create_pool, paths.pool_path(ask.session_id), (ask.pool_chunks or 128) if facts.injectable else LEAST_CHUNKS)
+    pool = await asyncio.to_thread(_pool, ask, facts)
     stages.done("pool")
     try:
         keeper, facts = await asyncio.to_thread(_start, ask, folder, facts)
@@ -78,6 +79,14 @@ async def launch(actor: Asker, ask: Launch, folder: Path, collector_for: Any) ->
     except BaseException:
         await asyncio.to_thread(_undo, keeper, pool)
         raise
+
+
+def _pool(ask: Launch, facts: Preflight) -> Pool:
+    """A target that may map only so much gets a pool that does not grow: room for growth counts as mapped."""
+    if not facts.injectable:
+        return create_pool(paths.pool_path(ask.session_id), LEAST_CHUNKS)
+    bounded = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    return create_pool(paths.pool_path(ask.session_id), chunks_most=0 if bounded else MOST_CHUNKS)
 
 
 def _start(ask: Launch, folder: Path, facts: Preflight) -> tuple[Keeper, Preflight]:

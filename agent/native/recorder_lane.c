@@ -36,12 +36,13 @@ static int64_t chunk_claim(struct thread *thread, bool trace, bool *reserve)
     *reserve = left < keep;
     uint32_t count = pool->chunk_count;
     if (left >= (trace ? keep : 0)) {
-        uint32_t from = SHARED_ADD(&pool->claim_hint, 1) % count;
+        uint32_t from = SHARED_LOAD(&pool->claim_hint) % count;
         for (uint32_t i = 0; i < count; i++) {
             uint32_t index = from + i < count ? from + i : from + i - count, expected = LANE_CHUNK_STATE_FREE;
             struct lane_chunk *chunk = chunk_at(index);
             if (chunk->state != LANE_CHUNK_STATE_FREE || !__atomic_compare_exchange_n(&chunk->state, &expected, LANE_CHUNK_STATE_OWNED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
                 continue;
+            SHARED_STORE(&pool->claim_hint, index + 1);
             chunk->pid = thread->pid;
             chunk->tid = thread->tid;
             chunk_prepare(thread, index);

@@ -9,6 +9,8 @@
     ├── crash pages   crash_count × 128 KiB CRASH
     └── chunks        chunk_count × 256 KiB CHUNK = header 128 + map (1 byte a slot) + slots × 32
 
+The session adds chunks (`chunk_count`, in the hole at the file's end) when more than half of them are in use.
+
 A *lane* is the chain of chunks that one thread claimed. A thread claims a free chunk by compare-and-swap on `state`, fills it
 front to back and claims the next. A chunk has one writer for the whole time it is owned, so a reservation is one unlocked `xadd`
 on `written` (atomic against the thread's own signal handlers). An entry takes 1–255 consecutive 32-byte slots and never spans
@@ -61,7 +63,7 @@ POOL: Final = (
     Field("version", 8, "u32"),
     Field("clock", 12, "u32"),  # Clock
     Field("chunk_bytes", 16, "u32"),
-    Field("chunk_count", 20, "u32"),
+    Field("chunk_count", 20, "u32"),  # may grow; the file is made for the most there may ever be
     Field("hooks_offset", 24, "u64"),
     Field("hook_capacity", 32, "u32"),
     Field("crash_count", 36, "u32"),
@@ -72,7 +74,7 @@ POOL: Final = (
     Field("reserve_chunks", 68, "u32"),  # the last free chunks, which trace records may not claim
     Field("chunks_free", 72, "i32"),  # kept by writers and session with atomic adds
     Field("threads", 76, "u32"),  # thread indexes given out; the first is 1
-    Field("claim_hint", 80, "u32"),
+    Field("claim_hint", 80, "u32"),  # where to look first: the lowest chunk freed lately, so that few pages are used, and warm ones
     Field("crash_next", 84, "u32"),
     Field("dropped_by_kind", 88, "u64", 16),
     Field("stream_dev", 256, "u64", 2),  # st_dev and st_ino of the target's stdout and stderr: only writes to those are marked

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +36,9 @@ from strobe.lanes.layout import (
 from strobe.lanes.machine import machine
 
 DEFAULT_CHUNKS: Final = 128  # 32 MiB
+MOST_CHUNKS: Final = 512  # 128 MiB: what a pool may grow to
 LEAST_CHUNKS: Final = 8
+GROW_AGAIN_S: Final = 1.0  # after there was no room to grow
 _CHUNKS_FREE_OFFSET: Final = POOL_DTYPE.fields["chunks_free"][1] if POOL_DTYPE.fields else 0
 
 
@@ -45,6 +48,9 @@ class Pool:
 
     `header` and the tables are structured arrays with the layout's names; `maps` is (chunks, CHUNK_SLOTS) u8 and `slots`
     (chunks, CHUNK_SLOTS × 32) u8; `heads` is the first 32 bytes of every chunk as (chunks, 8) u32, for one cheap look at all of them.
+
+    The file is mapped whole; its end, from `chunk_count` on, is a hole that `grow` fills. `maps` and `slots` reach over it, but nobody may
+    look there: on a full disk that is SIGBUS.
     """
 
     path: Path
@@ -52,15 +58,28 @@ class Pool:
     hooks: NDArray[np.void]
     crashes: NDArray[np.void]
     crash_bytes: NDArray[np.uint8]
-    chunks: NDArray[np.void]
-    heads: NDArray[np.uint32]
+    all_chunks: NDArray[np.void]
+    all_heads: NDArray[np.uint32]
     maps: NDArray[np.uint8]
     slots: NDArray[np.uint8]
     shortfall: str | None = None  # why it has fewer chunks than were asked for, in words for the caller
+    grow_after: float = 0.0  # time.monotonic() before which growing is not tried
 
     @property
     def chunk_count(self) -> int:
-        return int(self.header["chunk_count"])
+        return min(int(self.header["chunk_count"]), self.chunks_most)
+
+    @property
+    def chunks_most(self) -> int:
+        return self.all_chunks.size
+
+    @property
+    def chunks(self) -> NDArray[np.void]:
+        return self.all_chunks[: self.chunk_count]
+
+    @property
+    def heads(self) -> NDArray[np.uint32]:
+        return self.all_heads[: self.chunk_count]
 
     @property
     def clock(self) -> Clock:
@@ -82,12 +101,38 @@ class Pool:
         else:
             functions.atomic_add(self.header.ctypes.data + _CHUNKS_FREE_OFFSET, amount)
 
+    def grow(self) -> bool:
+        """Twice as many chunks, where the file was made for them and its file system has room for that twice over. For one process at a time."""
+        now, have = time.monotonic(), self.chunk_count
+        wanted = min(2 * have, self.chunks_most)
+        if wanted <= have or now < self.grow_after:
+            return False
+        file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            room = os.fstatvfs(file)
+            if room.f_bavail * room.f_frsize < 2 * (wanted - have) * CHUNK_BYTES:
+                self.grow_after = now + GROW_AGAIN_S
+                return False
+            os.posix_fallocate(file, pool_bytes(have), pool_bytes(wanted) - pool_bytes(have))
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            self.grow_after = now + GROW_AGAIN_S
+            return False
+        finally:
+            os.close(file)
+        self.header["chunk_count"] = wanted
+        self.add_free(wanted - have)
+        return True
+
     def unlink(self) -> None:
         self.path.unlink(missing_ok=True)
 
 
-def create_pool(path: Path, chunk_count: int = DEFAULT_CHUNKS, *, clock: Clock | None = None) -> Pool:
-    """A new pool file (0600), all of it allocated before anyone maps it: a sparse file on a full disk would kill the target.
+def create_pool(path: Path, chunk_count: int = DEFAULT_CHUNKS, *, chunks_most: int = 0, clock: Clock | None = None) -> Pool:
+    """A new pool file (0600), its chunks allocated before anyone maps them: a sparse file on a full disk would kill the target.
+
+    It may `grow` up to `chunks_most` chunks, unless there was no room for the first ones.
 
     Where there is not room for `chunk_count` chunks it is made with half of them, and so on; `shortfall` then says so. LIMIT_EXCEEDED
     when not even LEAST_CHUNKS fit, VALIDATION_ERROR when the file is there already.
@@ -98,6 +143,8 @@ def create_pool(path: Path, chunk_count: int = DEFAULT_CHUNKS, *, clock: Clock |
         raise StrobeError(Code.VALIDATION_ERROR, f"The pool {path} exists already.", "Open it, or remove it if its session is gone.", value=str(path)) from None
     try:
         granted = _allocate(file, path, max(chunk_count, LEAST_CHUNKS))
+        if chunk_count <= granted < chunks_most:
+            os.ftruncate(file, pool_bytes(chunks_most))
         pool = _map(path, file)
     except BaseException:
         path.unlink(missing_ok=True)
@@ -107,7 +154,7 @@ def create_pool(path: Path, chunk_count: int = DEFAULT_CHUNKS, *, clock: Clock |
     if granted < chunk_count:
         room, asked = granted * CHUNK_BYTES >> 20, chunk_count * CHUNK_BYTES >> 20
         pool.shortfall = f"{path.parent} has room for {room} MiB of records, not {asked} MiB: bursts may lose records sooner."
-    _fill_header(pool.header, granted, choose_clock() if clock is None else clock)
+    _fill_header(pool.header, granted, pool_bytes(pool.chunks_most), choose_clock() if clock is None else clock)
     return pool
 
 
@@ -160,14 +207,14 @@ def _map(path: Path, file: int) -> Pool:
         hooks=memory[HOOKS_OFFSET:CRASH_OFFSET].view(HOOK_DTYPE),
         crashes=crash_bytes.view(CRASH_DTYPE).reshape(CRASH_COUNT),
         crash_bytes=crash_bytes,
-        chunks=chunks.view(CHUNK_DTYPE).reshape(-1),
-        heads=chunks[:, :32].view(np.uint32),
+        all_chunks=chunks.view(CHUNK_DTYPE).reshape(-1),
+        all_heads=chunks[:, :32].view(np.uint32),
         maps=chunks[:, CHUNK_MAP_OFFSET : CHUNK_MAP_OFFSET + CHUNK_SLOTS],
         slots=chunks[:, CHUNK_SLOTS_OFFSET : CHUNK_SLOTS_OFFSET + CHUNK_SLOTS * SLOT_BYTES],
     )
 
 
-def _fill_header(header: NDArray[np.void], chunk_count: int, clock: Clock) -> None:
+def _fill_header(header: NDArray[np.void], chunk_count: int, file_bytes: int, clock: Clock) -> None:
     values: dict[str, Any] = {
         "version": LAYOUT_VERSION,
         "clock": clock,
@@ -178,7 +225,7 @@ def _fill_header(header: NDArray[np.void], chunk_count: int, clock: Clock) -> No
         "crash_count": CRASH_COUNT,
         "crash_offset": CRASH_OFFSET,
         "chunks_offset": CHUNKS_OFFSET,
-        "pool_bytes": pool_bytes(chunk_count),
+        "pool_bytes": file_bytes,
         "recording": 1,
         "reserve_chunks": max(1, chunk_count // 8),
         "chunks_free": chunk_count,

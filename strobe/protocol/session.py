@@ -35,7 +35,6 @@ class Launch(Ask):
     stdin: str | StdinOpen | None
     pty: bool
     symbols_path: str | None
-    pool_chunks: int | None = None
     patterns: list[str]  # pending ones
     serialization_depth: int = 3
 

@@ -49,12 +49,13 @@ static bool claim(struct lane *lane, bool trace)
         __atomic_add_fetch(&pool->chunks_free, 1, __ATOMIC_ACQ_REL);
         return false;
     }
-    uint32_t from = __atomic_fetch_add(&pool->claim_hint, 1, __ATOMIC_RELAXED);
-    for (uint32_t i = 0; i < pool->chunk_count; i++) {
-        uint32_t index = (from + i) % pool->chunk_count, expected = LANE_CHUNK_STATE_FREE;
+    uint32_t from = __atomic_load_n(&pool->claim_hint, __ATOMIC_RELAXED), count = pool->chunk_count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t index = (from + i) % count, expected = LANE_CHUNK_STATE_FREE;
         struct lane_chunk *chunk = (struct lane_chunk *)chunk_at(index);
         if (!__atomic_compare_exchange_n(&chunk->state, &expected, LANE_CHUNK_STATE_OWNED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             continue;
+        __atomic_store_n(&pool->claim_hint, index + 1, __ATOMIC_RELAXED);
         chunk->pid = getpid();
         chunk->tid = syscall(SYS_gettid);
         memset((char *)chunk + LANE_CHUNK_MAP_OFFSET, 0, LANE_CHUNK_SLOTS);

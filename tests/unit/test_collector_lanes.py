@@ -53,3 +53,24 @@ def test_what_was_committed_of_a_chunk_is_not_sent_again(pool: Pool) -> None:
     publish(pool, 3, 1, 40)
     assert taken(Lanes(pool, {3: (1, 30)})) == [(1, 30, 40)]
     assert pool.chunks[3]["read"] == 30
+
+
+def test_lanes_follow_a_pool_that_grows(tmp_path: Path) -> None:
+    path = Path("/dev/shm") / f"strobe-test-{os.getpid()}-{tmp_path.name}"
+    pool = create_pool(path, 8, chunks_most=16)
+    try:
+        lanes = Lanes(pool, {})
+        lanes.look(1)
+        lanes.grow_when_short()
+        assert pool.chunk_count == 8, "nothing is in use"
+        for index in range(5):
+            claim(pool, index)
+            publish(pool, index, 1, 10)
+        pool.add_free(-5)
+        lanes.grow_when_short()
+        assert pool.chunk_count == 16
+        claim(pool, 12)
+        publish(pool, 12, 1, 30)
+        assert sorted(taken(lanes)) == [(1, 0, 10)] * 5 + [(1, 0, 30)]
+    finally:
+        path.unlink()

@@ -172,3 +172,16 @@ def test_views_agree_with_the_tables(path: Path) -> None:
     assert pool.heads[1, 5:8].tolist() == [7, 5, 6]
     pool.slots[1][:32] = 9
     assert (np.frombuffer(path.read_bytes(), dtype=np.uint8)[CHUNKS_OFFSET + 262144 + 8192 :][:33] == 9).sum() == 32
+
+
+def test_a_pool_grows_in_place_up_to_what_it_was_made_for(path: Path) -> None:
+    pool = create_pool(path, 8, chunks_most=24)
+    other = open_pool(path)
+    assert (pool.chunk_count, pool.chunks_most, path.stat().st_size) == (8, 24, pool_bytes(24))
+    assert path.stat().st_blocks * 512 < pool_bytes(9), "its end is a hole"
+    assert pool.grow() and pool.grow() and not pool.grow()
+    assert (other.chunk_count, int(other.header["chunks_free"]), path.stat().st_blocks * 512 >= pool_bytes(24)) == (24, 24, True)
+    pool.maps[23][7] = 3
+    assert other.maps[23][7] == 3 and other.heads.shape == (24, 8)
+    assert not create_pool(path.with_name(path.name + "2"), 8).grow()
+    path.with_name(path.name + "2").unlink()

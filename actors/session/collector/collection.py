@@ -105,6 +105,7 @@ class Collection:
 
     def _send_records(self, now_ns: int, urgent: bool) -> int:
         """Answers how many slots waited before."""
+        self._lanes.grow_when_short()
         waiting = self._lanes.look(now_ns)
         self._looked_ns = now_ns
         if not waiting:

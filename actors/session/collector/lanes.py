@@ -77,6 +77,8 @@ class Lanes:
     def look(self, now_ns: int) -> int:
         """Takes a new look at all chunks; answers how many slots wait."""
         heads = self._pool.heads.copy()
+        if heads.shape[0] > self._sent.size:
+            self._widen(heads.shape[0])
         if self._looked and heads.tobytes() == self._heads.tobytes():  # nothing has moved: the usual case of an idle target
             return self._waiting()
         self._heads, self._looked = heads, True
@@ -94,6 +96,20 @@ class Lanes:
         for index in np.flatnonzero(done).tolist():
             self._free(index)
         return self._waiting()
+
+    def grow_when_short(self) -> None:
+        """More chunks before the last ones are needed."""
+        if 2 * int(self._pool.header["chunks_free"]) < self._pool.chunk_count:
+            self._pool.grow()
+
+    def _widen(self, count: int) -> None:
+        """The pool has grown."""
+        more = count - self._sent.size
+        self._serial, self._sent, self._limit = (np.pad(rows, (0, more)) for rows in (self._serial, self._sent, self._limit))
+        self._final = np.pad(self._final, (0, more), constant_values=CHUNK_SLOTS)
+        self._quiet_since = np.pad(self._quiet_since, (0, more))
+        self._seen = np.pad(self._seen, ((0, more), (0, 0)))
+        self._heads = np.pad(self._heads, ((0, more), (0, 0)))
 
     def _waiting(self) -> int:
         return int((self._limit - self._sent).sum(dtype=np.int64))
@@ -254,3 +270,5 @@ class Lanes:
         self._heads[index] = 0  # whoever owns it next is not who this look saw
         self._pool.add_free(1)
         head[_STATE] = ChunkState.FREE
+        if index < int(self._pool.header["claim_hint"]):
+            self._pool.header["claim_hint"] = index

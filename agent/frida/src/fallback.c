@@ -104,10 +104,12 @@ static gboolean claim_chunk (Thread *thread) {
   gint *chunks_free = (gint *) (state.pool + LANE_POOL_chunks_free);
   guint i, from, count = POOL_U32 (chunk_count);
   if (g_atomic_int_add (chunks_free, -1) - 1 >= (gint) POOL_U32 (reserve_chunks)) {
-    from = (guint) g_atomic_int_add ((gint *) (state.pool + LANE_POOL_claim_hint), 1) % count;
+    from = POOL_U32 (claim_hint);
     for (i = 0; i != count; i++) {
-      guint8 *chunk = state.pool + LANE_CHUNKS_OFFSET + (gsize) ((from + i) % count) * LANE_CHUNK_BYTES;
+      guint index = (from + i) % count;
+      guint8 *chunk = state.pool + LANE_CHUNKS_OFFSET + (gsize) index * LANE_CHUNK_BYTES;
       if (!swap ((gint *) (chunk + LANE_CHUNK_state), 0, 1)) continue;
+      POOL_U32 (claim_hint) = index + 1;
       prepare_chunk (thread, chunk);
       return TRUE;
     }
