@@ -133,9 +133,10 @@ class Ingest:
         running = self._running.get(session_id)
         if running is not None and running.done():
             self._finish(session_id, writer)
+        self._start(session_id, writer)
         if writer.due_in_ns(time.monotonic_ns()) == 0:
             writer.prepare()
-        self._start(session_id, writer)
+            self._start(session_id, writer)
 
     def _start(self, session_id: str, writer: SessionWriter) -> bool:
         """Whether a commit is under way now."""
