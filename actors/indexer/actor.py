@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from actors.indexer import cache
 from actors.indexer.work import Answer, BuildLines
 from actors.indexer.worker_process import Quarantine, WorkerProcess
 from strobe.errors import StrobeError
@@ -37,6 +38,13 @@ class Indexer(Actor):
             await self._answering.start()
         except StrobeError as error:  # the first ask tries again, and tells
             self.log.error("worker did not start", error=str(error))
+        try:
+            freed = await asyncio.to_thread(cache.trim)
+        except OSError as error:  # someone else's file, or one that is being written: the next start tries again
+            self.log.warning("cache not trimmed", error=str(error))
+        else:
+            if freed:
+                self.log.info("cache trimmed", bytes=freed)
 
     async def stopping(self, reason: str) -> None:
         del reason

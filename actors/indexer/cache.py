@@ -62,6 +62,7 @@ def read(path: Path, stamp: bytes) -> bytes | None:
     """The body, or None when there is no such file, it was made from something else, or it is damaged (it is removed then)."""
     try:
         raw = path.read_bytes()
+        os.utime(path)  # when it was last used: see trim
     except FileNotFoundError:
         return None
     if len(raw) >= HEADER_BYTES:
@@ -83,7 +84,8 @@ def _folders() -> Iterator[tuple[float, int, Path]]:
 
 
 def trim(bytes_max: int = CACHE_BYTES_MAX) -> int:
-    """Removes the folders longest unused until the cache is within its bound. Returns the bytes freed."""
+    """Removes the folders longest unused until the cache is within its bound. Returns the bytes freed. Errors: OSError."""
+    paths.cache_folder().mkdir(mode=0o700, exist_ok=True)
     folders = sorted(_folders())
     total = sum(size for _, size, _ in folders)
     freed = 0

@@ -164,7 +164,7 @@ async def _install(tracing: Tracing, ask: Launch, stages: Stages) -> tuple[Modul
         wanted, warnings = await tracing.resolve(probes.patterns, mapped)
     hooks = await tracing.new_hooks(list(wanted.values()), mapped)
     stages.done("plans")
-    reply = await tracing.prepare(hooks, held=True)
+    reply = await tracing.prepare(hooks)
     stages.done("prepare")
     target.journal.running = True  # saved before: whoever recovers this session must not take a running target for one that waits
     target.journal.save(target.folder)

@@ -78,14 +78,14 @@ class Tracing:
         ask = Enter(pid=self.target.pid, pool_path=str(self.target.pool.path))
         await self.actor.ask(f"spawner:{self.target.session_id}", ask, deadline_s=PREPARE_S)
 
-    async def prepare(self, hooks: list[Hook], *, held: bool) -> PrepareReply:
+    async def prepare(self, hooks: list[Hook]) -> PrepareReply:
         """Frida's visit: thunks for `hooks`. What it refuses is remembered and not tried again."""
         target = self.target
         specs = [
             HookSpec(id=hook.id, address=hook.address, size=hook.place.size, function=hook.place.function, module=hook.place.module, plan=hook.plan.ops)
             for hook in hooks
         ]
-        ask = Prepare(pid=target.pid, held=held, pool_path=str(target.pool.path), hooks=specs)
+        ask = Prepare(pid=target.pid, pool_path=str(target.pool.path), hooks=specs)
         reply: PrepareReply = await self.actor.ask(f"spawner:{target.session_id}", ask, deadline_s=PREPARE_S)
         by_id = {hook.id: hook for hook in hooks}
         for refused, hook_id in zip(reply.refused, reply.refused_ids, strict=True):
@@ -138,7 +138,7 @@ class Tracing:
             target.set_hook(item.hook.id, flags_of(item.hook))
         hooks = await self.new_hooks(difference.install, modules)
         if hooks:
-            reply = await self.prepare(hooks, held=False)
+            reply = await self.prepare(hooks)
             self.settle(await asyncio.to_thread(patching.install, target.pid, reply.writes, reply.patches))
         if not target.journal.probes.active:
             await self.restore_functions()

@@ -36,7 +36,7 @@ from strobe.lanes.layout import (
 from strobe.lanes.machine import machine
 
 DEFAULT_CHUNKS: Final = 128  # 32 MiB
-MOST_CHUNKS: Final = 512  # 128 MiB: what a pool may grow to
+MOST_CHUNKS: Final = 1024  # 256 MiB: what a pool may grow to
 LEAST_CHUNKS: Final = 8
 GROW_AGAIN_S: Final = 1.0  # after there was no room to grow
 _CHUNKS_FREE_OFFSET: Final = POOL_DTYPE.fields["chunks_free"][1] if POOL_DTYPE.fields else 0

@@ -65,12 +65,11 @@ class Enter(Ask):
 
 
 class Prepare(Ask):
-    """Attach, load the recorder once, prepare thunks for `hooks`, leave. `held`: the target is stopped at its first instruction and is
-    left held at its entry point: the session continues it. Errors: FRIDA_ATTACH_FAILED, PROCESS_EXITED."""
+    """Attach, load the recorder once, prepare thunks for `hooks`, leave. A target that is stopped at its first instruction is left held
+    at its entry point: the session continues it. Errors: FRIDA_ATTACH_FAILED, PROCESS_EXITED."""
 
     TYPE: ClassVar = "spawner.prepare"
     REPLY: ClassVar[type[Reply]] = PrepareReply
     pid: int
-    held: bool
     pool_path: str
     hooks: list[HookSpec]

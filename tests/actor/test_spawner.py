@@ -36,7 +36,7 @@ def test_a_held_target_is_left_stopped_at_its_entry_with_nothing_in_it(launches:
                 keeper = launches.start(str(path), stop=True)
                 pid = keeper.status().pid
                 base = bias(pid, path)
-                reply = await prepare(host, pid, pool, [], held=True)
+                reply = await prepare(host, pid, pool, [])
                 assert reply.recorder == "native" and reply.detail is None
                 assert thread_ids(pid) == [pid] and thread_state(pid, pid) == "T" and tracer_of(pid, pid) == 0
                 assert int(Path(f"/proc/{pid}/syscall").read_text().split()[-1], 16) - base in {symbols(path)[name].value for name in ("_init", "_start")}
@@ -58,7 +58,7 @@ def test_two_hundred_hand_overs(launches: Launcher, pool: Pool) -> None:
         async with injector() as host:
             for _ in range(200):
                 keeper = launches.start(str(path), stop=True)
-                reply = await prepare(host, keeper.status().pid, pool, [], held=True)
+                reply = await prepare(host, keeper.status().pid, pool, [])
                 await asyncio.to_thread(take_over, keeper.status().pid, reply.writes, reply.patches, reply.arm_address)
                 assert keeper.wait(lambda status: status.ended, WAIT_S).wait_status == 0
 
@@ -73,7 +73,7 @@ def test_a_target_is_recorded_from_its_first_instruction(launches: Launcher, poo
             pid = keeper.status().pid
             hooks = hook_specs(pid, path, ["main", "help"], plan=raw_plan())
             enable(pool, hooks)
-            reply = await prepare(host, pid, pool, hooks, held=True)
+            reply = await prepare(host, pid, pool, hooks)
             assert not reply.refused
             await asyncio.to_thread(take_over, pid, reply.writes, reply.patches, reply.arm_address)
             keeper.wait(lambda status: status.ended, WAIT_S)
@@ -195,7 +195,7 @@ def test_a_target_killed_during_a_visit(launches: Launcher, pool: Pool, tries: i
         async with injector() as host:
             for _ in range(tries):
                 pid = launches.start(path, stop=True).status().pid
-                visit = asyncio.create_task(prepare(host, pid, pool, [], held=True))
+                visit = asyncio.create_task(prepare(host, pid, pool, []))
                 await asyncio.sleep(choose.uniform(0, 0.2))  # an instant chosen at random, not a wait for something
                 os.kill(pid, signal.SIGKILL)
                 try:
@@ -203,7 +203,7 @@ def test_a_target_killed_during_a_visit(launches: Launcher, pool: Pool, tries: i
                 except StrobeError as error:
                     assert error.code is Code.PROCESS_EXITED, error
             keeper = launches.start(path, stop=True)
-            reply = await prepare(host, keeper.status().pid, pool, [], held=True)
+            reply = await prepare(host, keeper.status().pid, pool, [])
             assert reply.recorder == "native"
 
     run(work())
@@ -221,7 +221,7 @@ def test_a_host_leaves_nothing_behind(pool: Pool, tmp_path: Path) -> None:
         "    await host.warm()\n"
         "    print('warm', flush=True)\n"
         "    while True:\n"
-        f"        await host.prepare(Prepare(pid=int(sys.argv[1]), held=False, pool_path={str(pool.path)!r}, hooks=[]))\n"
+        f"        await host.prepare(Prepare(pid=int(sys.argv[1]), pool_path={str(pool.path)!r}, hooks=[]))\n"
         "        print('visited', flush=True)\n"
         "asyncio.run(work())\n"
     )

@@ -43,7 +43,7 @@ def test_moved_code_computes_the_same_and_what_cannot_be_moved_is_refused(launch
             pid = keeper.status().pid
             hooks = hook_specs(pid, path, names)
             enable(pool, hooks)
-            reply = await prepare(host, pid, pool, hooks, held=True)
+            reply = await prepare(host, pid, pool, hooks)
             reasons = {row.function: row.reason for row in reply.refused}
             assert sorted(reasons) == sorted(name for name in names if name.startswith("bad_")), reasons
             await asyncio.to_thread(take_over, pid, reply.writes, reply.patches, reply.arm_address)
@@ -96,7 +96,7 @@ def test_every_rip_relative_operand_keeps_its_place(launches: Launcher, pool: Po
             pid = keeper.status().pid
             base = bias(pid, path)
             hooks = hook_specs(pid, path, [f"form_{n}" for n in range(len(forms))])
-            reply = await prepare(host, pid, pool, hooks, held=True)
+            reply = await prepare(host, pid, pool, hooks)
             refused = {forms[int(row.function.split("_")[1])]: row.reason for row in reply.refused}
             moved = {at: text for write in reply.writes for at, text in operands(tmp_path / "moved", write.data, write.address).items()}
             original = operands(path, None, base)

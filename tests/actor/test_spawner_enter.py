@@ -45,7 +45,7 @@ def test_hooks_given_after_entering_record_from_the_first_instruction(launches: 
             await made.enter(Enter(pid=pid, pool_path=str(pool.path)))
             assert tracer_of(pid, pid) != 0
             hooks = hook_specs(pid, path, ["main"])
-            reply = await made.prepare(Prepare(pid=pid, held=True, pool_path=str(pool.path), hooks=hooks))
+            reply = await made.prepare(Prepare(pid=pid, pool_path=str(pool.path), hooks=hooks))
             assert is_left(pid)
             assert reply.recorder == "native" and not reply.refused
             assert {patch.address for patch in reply.patches if patch.hook} == {bias(pid, path) + symbols(path)["main"].value}
@@ -91,7 +91,7 @@ def test_a_target_that_dies_after_it_was_entered_is_said_to_have_ended(launches:
             await made.enter(Enter(pid=pid, pool_path=str(pool.path)))
             os.kill(pid, signal.SIGKILL)
             with pytest.raises(StrobeError) as raised:
-                await made.prepare(Prepare(pid=pid, held=True, pool_path=str(pool.path), hooks=[]))
+                await made.prepare(Prepare(pid=pid, pool_path=str(pool.path), hooks=[]))
             assert raised.value.code is Code.PROCESS_EXITED
         finally:
             await made.close()

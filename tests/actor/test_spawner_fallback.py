@@ -28,7 +28,7 @@ def test_the_fallback_records_calls_with_arguments_and_results(launches: Launche
             pid = keeper.status().pid
             hooks = hook_specs(pid, path, ["leaf", "middle", "chain", "numbered_line"], plan=raw_plan(2))
             enable(pool, hooks)
-            reply = await prepare(host, pid, pool, hooks, held=True)
+            reply = await prepare(host, pid, pool, hooks)
             assert reply.recorder == "fallback" and not reply.patches and not reply.refused and reply.arm_address is None
             assert reply.detail is not None and "Interceptor" in reply.detail
             await asyncio.to_thread(take_over, pid, reply.writes, reply.patches, reply.arm_address)
@@ -81,7 +81,7 @@ def test_a_recorder_that_cannot_be_loaded_is_replaced_and_named(launches: Launch
             pid = keeper.status().pid
             hooks = hook_specs(pid, path, [name for name, symbol in symbols(path).items() if symbol.size > 16 and name != "_start"], plan=raw_plan())
             enable(pool, hooks)
-            reply = await prepare(host, pid, pool, hooks, held=True)
+            reply = await prepare(host, pid, pool, hooks)
             assert reply.recorder == "fallback" and reply.detail is not None
             assert str(broken) in reply.detail and "returns are not recorded" in reply.detail
             await asyncio.to_thread(take_over, pid, reply.writes, reply.patches, reply.arm_address)
@@ -98,7 +98,7 @@ def test_without_a_pool_nothing_is_recorded_and_the_program_runs(launches: Launc
         async with injector() as host:
             keeper = launches.start(str(program("windows.c", "-O1")), stop=True)
             pid = keeper.status().pid
-            reply = await host.prepare(Prepare(pid=pid, held=True, pool_path=str(tmp_path / "missing"), hooks=[]))
+            reply = await host.prepare(Prepare(pid=pid, pool_path=str(tmp_path / "missing"), hooks=[]))
             assert reply.recorder == "none" and reply.detail is not None and "No such file" in reply.detail
             await asyncio.to_thread(take_over, pid, reply.writes, reply.patches, reply.arm_address)
             assert keeper.wait(lambda status: status.ended, WAIT_S).wait_status == 0

@@ -37,8 +37,8 @@ async def injector(*, recorder: Path | None = None, fallback_only: bool = False)
         await made.close()
 
 
-async def prepare(host: Injector, pid: int, pool: Pool, hooks: list[HookSpec], *, held: bool = False) -> PrepareReply:
-    return await host.prepare(Prepare(pid=pid, held=held, pool_path=str(pool.path), hooks=hooks))
+async def prepare(host: Injector, pid: int, pool: Pool, hooks: list[HookSpec]) -> PrepareReply:
+    return await host.prepare(Prepare(pid=pid, pool_path=str(pool.path), hooks=hooks))
 
 
 class Busy:
