@@ -68,7 +68,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Every entry took an arrival number, in the order of `times`; `hooks` are the ids that occur; `strange` records had no known hook."""
+    """Every enter and exit took an arrival number, in the order of `times`; `hooks` are the ids that occur; `strange` ones had no known hook."""
 
     slots: Bytes
     enters: Part
@@ -85,13 +85,17 @@ def read_entries(batches: Sequence[Records], known: NDArray[np.bool_], first_n: 
     # Sizes come from memory that the target can write to: an entry that would reach past the end is not read.
     if heads.size and heads[-1] + slot_map[heads[-1]] > slot_map.size:
         heads = heads[:-1]
+    kinds = slots[_KIND_AT::SLOT_BYTES][heads]
+    entered, left = kinds == Kind.ENTER, (kinds == Kind.EXIT) | (kinds == Kind.UNWIND)
+    events = entered | left
+    if not bool(events.all()):  # padding (of no time at all) and output marks are no events
+        heads, kinds, entered, left = heads[events], kinds[events], entered[events], left[events]
     ts, thread = _times_and_threads(batches, slots, heads, started_ns)
     ranks, times = arrival_ranks(ts)
     n = first_n + ranks
-    kinds = slots[_KIND_AT::SLOT_BYTES][heads]
     whole = _Whole(slot_map, slots, heads, ts, n, thread, kinds)
-    enters = whole.part(np.flatnonzero(kinds == Kind.ENTER), exits=False)
-    exits = whole.part(np.flatnonzero((kinds == Kind.EXIT) | (kinds == Kind.UNWIND)), exits=True)
+    enters = whole.part(np.flatnonzero(entered), exits=False)
+    exits = whole.part(np.flatnonzero(left), exits=True)
     strange = 0
     hooks = np.union1d(np.flatnonzero(np.bincount(enters.hook)), np.flatnonzero(np.bincount(exits.hook)))
     good = known[np.minimum(hooks, known.size - 1)] & (hooks < known.size)

@@ -254,7 +254,8 @@ def test_other_kinds_are_no_events() -> None:
     made = decoder(two_functions())
     lane = Lane().add(1, 0, 1, Kind.OUTPUT_MARK, 0, 5, b"").enter(2, 1, 1, bytes(8)).add(3, 0, 0, Kind.PAD, 0, 0, bytes(64)).exit(4, 1, 1)
     done = made.decode([batch(lane)], 1)
-    assert done.strange == 0 and [(row["ts"], row["exit_ts"]) for row in rows(done.calls)] == [(2, 4)]
+    assert done.strange == 0 and [(row["n"], row["ts"], row["exit_n"], row["exit_ts"]) for row in rows(done.calls)] == [(1, 2, 2, 4)]
+    assert done.times.tolist() == [2, 4], "nor do they take a number"
 
 
 def test_clock_pairs_turn_ticks_into_session_time() -> None:
