@@ -4,6 +4,8 @@ PYTEST := $(PY) -m pytest
 NATIVE := $(wildcard agent/native/*.c agent/native/*.h agent/native/*.S agent/native/*.lds agent/native/Makefile)
 GENERATORS := strobe.lanes.generate actors.spawner.bundle actors.gateway.schemas
 .DEFAULT_GOAL := help
+# Compiled once: a node starts in a third of the time.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo       build a small buggy program and debug it through a real MCP session"

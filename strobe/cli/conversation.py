@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+
+TYPE_CHECKING = False  # as in typing, which takes 5 ms to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Final
+
+    Json = dict[str, Any]
 
 CARD_AFTER_S: Final = 0.03  # tools/list waits so long for the gateway before the card answers
 WAIT_S: Final = 20.0  # a request waits so long for a gateway
@@ -20,13 +25,14 @@ PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 UNAVAILABLE: Final = -32000
 
-Json = dict[str, Any]
 
+class Waiting:
+    __slots__ = ("line", "message", "since")
 
-class Waiting(NamedTuple):
-    line: bytes
-    message: Json
-    since: float
+    def __init__(self, line: bytes, message: Json, since: float) -> None:
+        self.line = line
+        self.message = message
+        self.since = since
 
 
 class Conversation:

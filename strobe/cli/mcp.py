@@ -7,21 +7,22 @@ where none runs, and outlives gateways and nodes: see conversation.py.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Final
 
 from strobe import __version__
 from strobe.cli.conversation import Conversation
 from strobe.cli.lines import Lines, Oversized
 from strobe.protocol.shim import AGAIN, BYE, FRAME_BYTES_MAX, HELLO, MCP, PING, PING_EVERY_S, PONG_WAIT_S
 
+TYPE_CHECKING = False  # as in typing, which takes 5 ms to import
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from strobe.cli.gateway_link import GatewayLink
 
 ANSWERS_AT_END_S: Final = 15.0  # after EOF, for requests still in flight
@@ -36,8 +37,10 @@ def run_shim() -> None:
     """Until stdin ends and what was asked is answered, or nobody reads the answers, or SIGTERM; never returns."""
     signal.signal(signal.SIGTERM, _terminate)
     shim = Shim()
-    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError, Terminated):
+    try:  # noqa: SIM105 - contextlib takes 3 ms to import
         shim.run()
+    except (KeyboardInterrupt, BrokenPipeError, Terminated):
+        pass
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     shim.leave()
     os._exit(0)  # nothing to tear down: sockets are closed, the rest is the kernel's
