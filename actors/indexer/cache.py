@@ -85,7 +85,6 @@ def _folders() -> Iterator[tuple[float, int, Path]]:
 
 def trim(bytes_max: int = CACHE_BYTES_MAX) -> int:
     """Removes the folders longest unused until the cache is within its bound. Returns the bytes freed. Errors: OSError."""
-    paths.cache_folder().mkdir(mode=0o700, exist_ok=True)
     folders = sorted(_folders())
     total = sum(size for _, size, _ in folders)
     freed = 0

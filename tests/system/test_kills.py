@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import re
@@ -188,8 +189,11 @@ async def kill_rounds(strobe: Strobe, role: str, rounds: int, sittings: list[str
 
 @pytest.fixture(scope="module")
 async def strobe(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """One node that loses every part of it, one after another."""
-    async with strobe_mcp(tmp_path_factory.mktemp("kills") / "home") as connected:
+    """One node that loses every part of it, one after another. Nothing is evicted: what a target calls in a second may be more than is kept."""
+    home = tmp_path_factory.mktemp("kills") / "home"
+    home.mkdir(mode=0o700)
+    (home / "settings.json").write_text(json.dumps({"events.maxPerSession": 50_000_000}))
+    async with strobe_mcp(home) as connected:
         yield connected
 
 

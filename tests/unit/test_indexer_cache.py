@@ -14,7 +14,6 @@ from strobe import paths
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STROBE_HOME", str(tmp_path))
-    paths.cache_folder().mkdir(parents=True)
 
 
 def test_what_was_not_used_for_longest_goes_first() -> None:
