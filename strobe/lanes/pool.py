@@ -102,25 +102,20 @@ class Pool:
             functions.atomic_add(self.header.ctypes.data + _CHUNKS_FREE_OFFSET, amount)
 
     def grow(self) -> bool:
-        """Twice as many chunks, where the file was made for them and its file system has room for that twice over. For one process at a time."""
+        """Twice as many chunks, where the file was made for them and its file system has room for that twice over. For one process at a time.
+
+        False: it stays as it is, and what finds no room in it is counted as lost; not tried again for a second where that failed.
+        """
         now, have = time.monotonic(), self.chunk_count
         wanted = min(2 * have, self.chunks_most)
         if wanted <= have or now < self.grow_after:
             return False
-        file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            room = os.fstatvfs(file)
-            if room.f_bavail * room.f_frsize < 2 * (wanted - have) * CHUNK_BYTES:
-                self.grow_after = now + GROW_AGAIN_S
-                return False
-            os.posix_fallocate(file, pool_bytes(have), pool_bytes(wanted) - pool_bytes(have))
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise
+            _fill_hole(self.path, pool_bytes(have), pool_bytes(wanted))
+        except OSError as error:  # no room, no more files, a limit: none of it is worth the session
             self.grow_after = now + GROW_AGAIN_S
+            self.shortfall = f"The pool cannot grow beyond {have * CHUNK_BYTES >> 20} MiB ({error.strerror}): bursts may lose records sooner."
             return False
-        finally:
-            os.close(file)
         self.header["chunk_count"] = wanted
         self.add_free(wanted - have)
         return True
@@ -194,6 +189,18 @@ def _allocate(file: int, path: Path, chunk_count: int) -> int:
             chunk_count = max(chunk_count // 2, LEAST_CHUNKS)
         else:
             return chunk_count
+
+
+def _fill_hole(path: Path, start: int, end: int) -> None:
+    """Allocates the bytes [start, end) of a file, if there is room for twice that. Raises OSError."""
+    file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        room = os.fstatvfs(file)
+        if room.f_bavail * room.f_frsize < 2 * (end - start):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.posix_fallocate(file, start, end - start)
+    finally:
+        os.close(file)
 
 
 def _map(path: Path, file: int) -> Pool:

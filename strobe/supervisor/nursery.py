@@ -104,10 +104,11 @@ class Nursery:
         if delay_s is None:
             process.state = State.FAILED
             self.log.error("gave up", actor=process.name, deaths=process.restarts.total, last_error=process.last_error)
-            await self._owner.process_gave_up(process)
-            if not process.role.per_session:  # a session's process is replaced by the next session
-                process.rests_until = time.monotonic() + (rest_s := process.restarts.rest_s())
+            if not process.role.per_session:  # a session's process is replaced by the next session's
+                rest_s = process.restarts.rest_s()
+                process.rests_until = time.monotonic() + rest_s
                 asyncio.get_running_loop().call_later(rest_s, self._restart, process)
+            await self._owner.process_gave_up(process)
         elif process.role.on_demand and process.session_id is not None:
             process.state = State.STOPPED
             await self._owner.process_sleeps(process)

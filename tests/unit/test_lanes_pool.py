@@ -185,3 +185,10 @@ def test_a_pool_grows_in_place_up_to_what_it_was_made_for(path: Path) -> None:
     assert other.maps[23][7] == 3 and other.heads.shape == (24, 8)
     assert not create_pool(path.with_name(path.name + "2"), 8).grow()
     path.with_name(path.name + "2").unlink()
+
+
+def test_a_pool_that_cannot_grow_stays_as_it_is(path: Path) -> None:
+    pool = create_pool(path, 8, chunks_most=16)
+    path.unlink()
+    assert not pool.grow() and pool.chunk_count == 8
+    assert pool.shortfall is not None and "2 MiB" in pool.shortfall and pool.grow_after > time.monotonic()
