@@ -111,7 +111,7 @@ def _word(text: str, at: int) -> Token | None:
 
 
 def _number(text: str, at: int, before: Token | None) -> Token | None:
-    if before is not None and before.text == "." and before.kind == "symbol" and (found := _DIGITS.match(text, at)):
+    if before is not None and before.text in (".", "->") and before.kind == "symbol" and (found := _DIGITS.match(text, at)):
         return Token("name", found[0], at, found.end())  # the member of a Rust tuple: `pair.0.1`
     found = _NUMBER.match(text, at)
     if found is None or (text[at] == "." and before is not None and _ends_operand(before)):
@@ -126,7 +126,7 @@ def _number(text: str, at: int, before: Token | None) -> Token | None:
 
 
 def _ends_operand(token: Token) -> bool:
-    return token.kind in ("name", "backquoted") or (token.kind == "symbol" and token.text in (")", "]"))
+    return token.kind in ("name", "backquoted", "character", "text") or (token.kind == "symbol" and token.text in (")", "]"))
 
 
 def _symbol(text: str, at: int) -> Token:

@@ -47,6 +47,7 @@ class Chain:
 
     root: Root
     steps: tuple[Step, ...]
+    span: Span
 
     @property
     def dereferences(self) -> int:
@@ -97,6 +98,7 @@ def chain(expression: Expression) -> Chain | None:
 
 def _chain(node: Node) -> Chain | None:
     steps: list[Step] = []
+    span = node.span
     while not isinstance(node, Name | Argument | Result):
         match node:
             case Member():
@@ -115,7 +117,7 @@ def _chain(node: Node) -> Chain | None:
                 node = node.operand
             case _:
                 return None
-    return Chain(node, tuple(reversed(steps)))
+    return Chain(node, tuple(reversed(steps)), span)
 
 
 def _key(node: Node) -> Key | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from strobe.expression.errors import ExpressionError
+from strobe.expression.lexer import tokens
 from strobe.expression.literals import quoted
-from strobe.expression.names_in_text import TYPE_WORDS, WORD_OPERATORS
+from strobe.expression.names_in_text import TYPE_WORDS, WORD_OPERATORS, cast
 from strobe.expression.tree import (
     BINARY,
     RESERVED,
@@ -67,7 +69,7 @@ def _joined(node: Member | Index | Array | Cast | Unary | Binary | Conditional) 
         case Array():
             return f"{_within(node.target, BINARY['@'])}@{_within(node.count, BINARY['@'] + 1)}"
         case Cast():
-            return f"({node.type_name}{'*' * node.pointers}){_within(node.operand, _UNARY)}"
+            return f"({_type(node.type_name)}{'*' * node.pointers}){_within(node.operand, _UNARY)}"
         case Unary():
             operand = _within(node.operand, _UNARY)
             return f"{node.operator} {operand}" if operand[0] == node.operator else f"{node.operator}{operand}"
@@ -91,7 +93,7 @@ def _binding(node: Node) -> int:
             return BINARY[node.operator]
         case Array():
             return BINARY["@"]
-        case Unary() | Cast():
+        case Unary() | Cast() | Integer() | Real():  # `5.x` would be read as a number
             return _UNARY
         case _:
             return _POSTFIX
@@ -103,3 +105,11 @@ def _name(text: str) -> str:
 
 def _member(name: str) -> str:
     return name if _MEMBER.fullmatch(name) else f"`{name}`"
+
+
+def _type(name: str) -> str:
+    try:
+        found = cast(tokens(f"({name}*)"), 0)
+    except ExpressionError:
+        found = None
+    return name if found and (found.type_name, found.pointers) == (name, 1) else f"`{name}`"
