@@ -12,6 +12,7 @@ from strobe.expression.errors import ExpressionError
 LENGTH_MAX: Final = 4096
 Kind = Literal["name", "backquoted", "integer", "real", "character", "text", "symbol", "end"]
 _SPACE: Final = re.compile(r"[ \t\n\r\f\v]*")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 # As C's preprocessor cuts them: all that could belong to one number, so that `12ab` is one wrong number and not two right tokens.
 _NUMBER: Final = re.compile(r"0[xX](?:[pP][-+]|[0-9A-Za-z_.])*|\.?[0-9](?:[eE][-+]|[0-9A-Za-z_.])*")
@@ -65,8 +66,7 @@ def tokens(text: str, start: int = 0, *, until_brace: bool = False) -> list[Toke
 
     Errors: ExpressionError.
     """
-    if len(text) > LENGTH_MAX:
-        raise ExpressionError(text, LENGTH_MAX, f"the text has {len(text)} characters, {LENGTH_MAX} are read", "Split it.")
+    check(text)
     found: list[Token] = []
     at = start
     while True:
@@ -77,6 +77,14 @@ def tokens(text: str, start: int = 0, *, until_brace: bool = False) -> list[Toke
             return found
         found.append(_token(text, at, found[-1] if found else None))
         at = found[-1].end
+
+
+def check(text: str) -> None:
+    """Of any text, before it is read. Errors: ExpressionError."""
+    if len(text) > LENGTH_MAX:
+        raise ExpressionError(text, LENGTH_MAX, f"the text has {len(text)} characters, {LENGTH_MAX} are read", "Split it.")
+    if found := _SURROGATE.search(text):
+        raise ExpressionError(text, found.start(), "half of a surrogate pair is no character", "Send the text as UTF-8.")
 
 
 def _token(text: str, at: int, before: Token | None) -> Token:

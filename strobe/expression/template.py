@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from strobe.expression.errors import ExpressionError
-from strobe.expression.lexer import LENGTH_MAX
+from strobe.expression.lexer import check
 from strobe.expression.parser import parse_until_brace
 from strobe.expression.tree import Expression, Span
 
@@ -36,8 +36,7 @@ class Template:
 
 def template(text: str) -> Template:
     """Errors: ExpressionError with positions in the whole message."""
-    if len(text) > LENGTH_MAX:
-        raise ExpressionError(text, LENGTH_MAX, f"the message has {len(text)} characters, {LENGTH_MAX} are read", "Shorten it.")
+    check(text)
     parts: list[Part] = []
     at = 0
     while at < len(text):

@@ -34,7 +34,7 @@ from strobe.expression.tree import (
 from tests.unit.test_expression_evaluate import world
 
 # What texts of the language are made of, and some of what they are not.
-PIECES = [
+PIECES: list[str] = [
     *BINARY, *UNARY, *"()[].?:,;{}=$#`'\"\\ \n", "->", "::", "=>", "==", "++", "?.", " ", " ", " ",
     "order", "items", "gMode", "list", "next", "->next", ".price", "color", "Green", "nothing", "wild", "buffer", "grid", "gone", "args", "args[0]", "ret",
     "0", "1", "2", "10", "0x7fffffffffffffff", "18446744073709551615", "63", "64", "4.5", "1e308", "'a'", '"bolt"', '"', "null", "true", "and", "int",
