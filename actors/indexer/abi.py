@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from actors.indexer.dwarf import constants as dw
+from actors.indexer.dwarf.language import Language as Language
 from actors.indexer.dwarf.triviality import is_trivial
 from actors.indexer.dwarf.types import AGGREGATE_TAGS, POINTER_TAGS, count_of, size_of, strip, type_of
 from actors.indexer.dwarf.unit import Entry
 
 Class = Literal["integer", "sse", "none"]
 Kind = Literal["registers", "memory", "reference", "nothing", "unknown"]
-Language = Literal["c", "c++", "rust"]
 INTEGER_REGISTERS: Final = 6
 SSE_REGISTERS: Final = 8
 _MEMBERS_MAX: Final = 64

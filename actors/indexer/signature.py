@@ -9,16 +9,12 @@ from typing import Final
 from actors.indexer.abi import Language
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.functions import origins
+from actors.indexer.dwarf.language import language_of
 from actors.indexer.dwarf.locations import AtEntry, at_entry
-from actors.indexer.dwarf.types import type_name
+from actors.indexer.dwarf.parameters import parameter_entries
+from actors.indexer.dwarf.type_names import type_name
 from actors.indexer.dwarf.unit import Entry, Unit
 
-_C: Final = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E})  # DW_LANG_C89, C, C99, C11, C17, C23
-_CPP: Final = frozenset({0x04, 0x1A, 0x21, 0x2A, 0x2B, 0x3A, 0x3B})  # C++, 11, 14, 17, 20, 23
-_RUST: Final = 0x1C
-# What a function's entry lists after its parameters
-_BODY: Final = frozenset({dw.LEXICAL_BLOCK, dw.INLINED_SUBROUTINE, dw.VARIABLE, dw.LABEL, dw.CALL_SITE, dw.GNU_CALL_SITE})
-_PARAMETERS_MAX: Final = 256
 _IN_CHARGE: Final = "__in_chrg"  # GCC: which of a constructor's variants is meant; each variant is a function of its own, without it
 _RUSTC: Final = re.compile(r"rustc version 1\.(\d+)")
 _CLANG: Final = re.compile(r"clang version (\d+)")
@@ -54,19 +50,6 @@ class Signature:
     returns: bool
 
 
-def language_of(unit: Unit) -> Language | None:
-    """None: a language whose calling convention is not known here."""
-    number = unit.root.number(dw.LANGUAGE)
-    if number in _C:
-        return "c"
-    if number in _CPP:
-        return "c++"
-    if number == _RUST:
-        return "rust"
-    producer = unit.root.text(dw.PRODUCER) or ""
-    return "c++" if producer.startswith("GNU C++") else "c" if producer.startswith("GNU C") else None
-
-
 def read_signature(function: Entry, entry: int, *, clone: bool) -> Signature | None:
     """None for a language or convention that is not known. `clone`: made by the compiler with other parameters. Raises DwarfError."""
     language = language_of(function.unit)
@@ -75,7 +58,7 @@ def read_signature(function: Entry, entry: int, *, clone: bool) -> Signature | N
     if language is None or conventions - {dw.CC_NOCALL}:
         return None
     frame_is_cfa = function.block(dw.FRAME_BASE) == _CALL_FRAME_CFA
-    found = [_parameter(chosen, entry, index, frame_is_cfa, language) for index, chosen in enumerate(_chosen(chain))]
+    found = [_parameter(chosen, entry, index, frame_is_cfa, language) for index, chosen in enumerate(parameter_entries(chain))]
     parameters = [one for one in found if not (one.artificial and one.name == _IN_CHARGE)]
     result = next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None)
     trust = _trust(function.unit, chain, parameters)
@@ -117,32 +100,6 @@ def _marks_changes(unit: Unit) -> bool:
 def _has_environment(chain: list[Entry]) -> bool:
     """A Rust closure: what it captured comes first, and its entry does not list it."""
     return any((one.text(dw.NAME) or "").startswith("{") for one in chain)
-
-
-def _chosen(chain: list[Entry]) -> list[list[Entry]]:
-    """For each declared parameter, its entries from the nearest instance out."""
-    concrete = _listed(chain[0])
-    if len(chain) == 1:
-        return [origins(one) for one in concrete]
-    declared = max((_listed(one) for one in chain[1:]), key=len)
-    by_origin = {origin.offset: one for one in concrete for origin in origins(one)[1:]}
-    if by_origin or len(declared) > len(concrete):
-        return [origins(by_origin.get(one.offset, one)) for one in declared]
-    return [origins(one) for one in concrete]
-
-
-def _listed(function: Entry) -> list[Entry]:
-    found: list[Entry] = []
-    for child in function.children():
-        if child.tag == dw.FORMAL_PARAMETER:
-            found.append(child)
-        elif child.tag == dw.GNU_FORMAL_PARAMETER_PACK:
-            found += [part for part in child.children() if part.tag == dw.FORMAL_PARAMETER]
-        elif child.tag in _BODY:
-            break
-        if len(found) >= _PARAMETERS_MAX:
-            break
-    return found
 
 
 def _parameter(chain: list[Entry], entry: int, index: int, frame_is_cfa: bool, language: Language) -> Parameter:

@@ -40,8 +40,12 @@ class DwarfFile:
     @cached_property
     def _type_units(self) -> dict[int, Unit]:
         """By signature, from DWARF 5's `.debug_info` and DWARF 4's `.debug_types`."""
-        in_types = self._read_units(self.elf.bytes_of(".debug_types"), in_types=True)
-        return {unit.signature: unit for unit in [*self.units, *in_types] if unit.signature is not None}
+        return {unit.signature: unit for unit in [*self.units, *self.old_type_units] if unit.signature is not None}
+
+    @cached_property
+    def old_type_units(self) -> list[Unit]:
+        """DWARF 4's, of `.debug_types`; DWARF 5's are among `units`."""
+        return self._read_units(self.elf.bytes_of(".debug_types"), in_types=True)
 
     @cached_property
     def _offsets(self) -> list[int]:

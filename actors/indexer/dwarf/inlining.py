@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, Literal
 
 from actors.indexer.dwarf import constants as dw
-from actors.indexer.dwarf.abbreviations import DwarfError
 from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.functions import linkage_name_of
+from actors.indexer.dwarf.mentions import mentions
 from actors.indexer.dwarf.unit import Entry, Unit
 
 _UNITS_MAX: Final = 16
@@ -29,7 +30,7 @@ def fate_of(file: DwarfFile, name: str, end: float) -> Fate | None:
     """What became of the function called `name` (without scopes); None when debug info has no such function, or time is up first
     (`end`, on the monotonic clock). Raises DwarfError."""
     best: Fate | None = None
-    for unit in _units_with(file, name)[:_UNITS_MAX]:
+    for unit, _ in islice(mentions(file, name, end), _UNITS_MAX):
         if time.monotonic() > end:
             break
         for entry in _named(unit, name):
@@ -38,31 +39,6 @@ def fate_of(file: DwarfFile, name: str, end: float) -> Fate | None:
                 return fate
             best = best if fate is None or (best is not None and best.kind == "eliminated") else fate
     return best
-
-
-def _units_with(file: DwarfFile, name: str) -> list[Unit]:
-    """Units that mention the string: by its offset in `.debug_str`, or written inline."""
-    needle = name.encode() + b"\0"
-    needles = [needle] if len(needle) <= 8 else []
-    strings = file.elf.bytes_of(".debug_str")
-    at = strings.find(needle)
-    while at >= 0:
-        if at == 0 or strings[at - 1] == 0:
-            needles.append(at.to_bytes(4, "little"))
-            break
-        at = strings.find(needle, at + 1)
-    found: dict[int, Unit] = {}
-    for wanted in needles:
-        hit = file.info.find(wanted)
-        while hit >= 0 and len(found) < _UNITS_MAX:
-            try:
-                unit = file.unit_at(hit)
-            except DwarfError:
-                break
-            found[unit.offset] = unit
-            hit = file.info.find(wanted, unit.end)
-    indexed = [] if found else [unit for unit in file.units if unit.first < unit.end and unit.root.has(dw.STR_OFFSETS_BASE)]
-    return [*found.values(), *indexed]
 
 
 def _named(unit: Unit, name: str) -> list[Entry]:

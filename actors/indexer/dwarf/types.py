@@ -1,22 +1,15 @@
-"""Types as entries say them: stripped of typedefs and qualifiers, named as a programmer writes them, measured."""
+"""Types as entries say them: stripped of typedefs and qualifiers, and measured."""
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 from actors.indexer.dwarf import constants as dw
-from actors.indexer.dwarf.scopes import qualifier
 from actors.indexer.dwarf.unit import Entry
 
 _DEPTH_MAX: Final = 64
 _ALIASES: Final = frozenset({dw.TYPEDEF, dw.CONST_TYPE, dw.VOLATILE_TYPE, dw.RESTRICT_TYPE, dw.ATOMIC_TYPE, dw.IMMUTABLE_TYPE})
-_QUALIFIERS: Final = {dw.CONST_TYPE: "const", dw.VOLATILE_TYPE: "volatile", dw.RESTRICT_TYPE: "restrict", dw.ATOMIC_TYPE: "_Atomic"}
-_POINTERS: Final = {dw.POINTER_TYPE: "*", dw.REFERENCE_TYPE: "&", dw.RVALUE_REFERENCE_TYPE: "&&"}
-_KEYWORDS: Final = {dw.STRUCTURE_TYPE: "struct", dw.CLASS_TYPE: "class", dw.UNION_TYPE: "union", dw.ENUMERATION_TYPE: "enum"}
-_SCOPED: Final = frozenset({*_KEYWORDS, dw.TYPEDEF})
-Style = Literal["c", "c++", "rust"]
-_NAME_MAX: Final = 300
-POINTER_TAGS: Final = frozenset(_POINTERS)
+POINTER_TAGS: Final = frozenset({dw.POINTER_TYPE, dw.REFERENCE_TYPE, dw.RVALUE_REFERENCE_TYPE})
 AGGREGATE_TAGS: Final = frozenset({dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE})
 
 
@@ -41,78 +34,52 @@ def defined(entry: Entry | None) -> Entry | None:
     return entry
 
 
-def size_of(entry: Entry | None) -> int | None:
+def size_of(entry: Entry | None, depth: int = 0) -> int | None:
     """Bytes; None when unknown (incomplete types, flexible arrays) and for void."""
     found = strip(entry)
-    if found is None:
+    if found is None or depth > _DEPTH_MAX:
         return None
-    if found.tag in _POINTERS:
+    if found.tag in POINTER_TAGS:
         return found.number(dw.BYTE_SIZE) or 8
     size = found.number(dw.BYTE_SIZE)
     if size is not None or found.tag != dw.ARRAY_TYPE:
         return size
-    element, count = size_of(type_of(found)), count_of(found)
+    count = count_of(found)
+    element = None if count is None else size_of(type_of(found), depth + 1)
     return None if element is None or count is None else element * count
 
 
 def count_of(array: Entry) -> int | None:
     """Elements of an array, over all dimensions."""
     total = 1
-    for child in array.children():
-        if child.tag != dw.SUBRANGE_TYPE:
-            continue
-        upper, count = child.number(dw.UPPER_BOUND), child.number(dw.COUNT)
+    for count in extents(array):
         if count is None:
-            if upper is None:
-                return None
-            count = upper + 1
+            return None
         total *= count
     return total
 
 
-def type_name(entry: Entry | None, style: Style, depth: int = 0) -> str:
-    """As in the source: C's `struct T`, C++'s `ns::T`, Rust's `T`."""
-    if entry is None:
-        return "void"
-    if depth > _DEPTH_MAX:
-        return "..."
-    found = defined(entry)
-    assert found is not None
-    own = found.text(dw.NAME)
-    if own is not None and found.tag not in _QUALIFIERS:
-        if found.tag in _KEYWORDS and style == "c":
-            own = f"{_KEYWORDS[found.tag]} {own}"
-        elif style == "c++" and found.tag in _SCOPED:
-            own = qualifier(found.unit, found.offset) + own
-        return own[:_NAME_MAX]
-    return _built(found, style, depth + 1)[:_NAME_MAX]
+def extents(array: Entry) -> list[int | None]:
+    """Elements in each dimension, outermost first; None where it is not known, or only when the program runs."""
+    return [_extent(child) for child in array.children() if child.tag in (dw.SUBRANGE_TYPE, dw.ENUMERATION_TYPE)]
 
 
-def _built(entry: Entry, style: Style, depth: int) -> str:
-    inner = type_of(entry)
-    if entry.tag in _QUALIFIERS:
-        name = type_name(inner, style, depth)
-        plain = defined(inner)
-        after = plain is not None and plain.tag in POINTER_TAGS
-        return f"{name}{_QUALIFIERS[entry.tag]}" if after else f"{_QUALIFIERS[entry.tag]} {name}"
-    if entry.tag in _POINTERS:
-        mark = _POINTERS[entry.tag]
-        target = defined(inner)
-        if target is not None and target.tag == dw.SUBROUTINE_TYPE:
-            return _function(target, mark, style, depth)
-        name = type_name(inner, style, depth)
-        return f"{name}{mark}" if name.endswith(("*", "&")) else f"{name} {mark}"
-    if entry.tag == dw.ARRAY_TYPE:
-        count = count_of(entry)
-        return f"{type_name(inner, style, depth)}[{'' if count is None else count}]"
-    if entry.tag == dw.SUBROUTINE_TYPE:
-        return _function(entry, "", style, depth)
-    if entry.tag == dw.PTR_TO_MEMBER_TYPE:
-        return f"{type_name(inner, style, depth)} ::*"
-    return f"(anonymous {_KEYWORDS.get(entry.tag, 'type')})"
+def is_dynamic(array: Entry) -> bool:
+    """A bound is told by an expression or by a variable: a variable length array."""
+    ranges = [child for child in array.children() if child.tag == dw.SUBRANGE_TYPE]
+    return any(child.has(attribute) and _bound(child, attribute) is None for child in ranges for attribute in (dw.UPPER_BOUND, dw.COUNT))
 
 
-def _function(entry: Entry, mark: str, style: Style, depth: int) -> str:
-    result = type_name(type_of(entry), style, depth)
-    parts = [type_name(type_of(child), style, depth) for child in entry.children() if child.tag == dw.FORMAL_PARAMETER]
-    return f"{result} ({mark})({', '.join(parts)})" if mark else f"{result} ({', '.join(parts)})"
+def _extent(dimension: Entry) -> int | None:
+    count, upper = _bound(dimension, dw.COUNT), _bound(dimension, dw.UPPER_BOUND)
+    if count is None and upper is not None:
+        count = upper + 1 - (dimension.number(dw.LOWER_BOUND) or 0)
+    return None if count is None or count < 0 else count
+
+
+def _bound(dimension: Entry, attribute: int) -> int | None:
+    """A bound that is a constant. GCC writes -1 for the upper bound of an array of no elements, as wide as the index type is."""
+    form, value = dimension.attributes.get(attribute, (0, b""))
+    if isinstance(value, bytes) or form not in dw.CONSTANTS:
+        return None
+    return -1 if form == 0x07 and value == (1 << 64) - 1 else value

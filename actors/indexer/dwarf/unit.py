@@ -106,7 +106,10 @@ class Unit:
     def root(self) -> Entry:
         """The unit's own entry. Reads only as much of the abbreviation table as it takes."""
         if self._root is None:
-            code, _ = unsigned(self.data, self.first)
+            try:
+                code, _ = unsigned(self.data, self.first)
+            except (IndexError, ValueError) as error:
+                raise DwarfError(f"unit at {self.offset:#x} is cut short") from error
             table = self._table or read_table(self.file.abbrev, self.abbreviations_at, self.offset_bytes, wanted=code)
             root = self._parse(self.first, table)
             if root is None:

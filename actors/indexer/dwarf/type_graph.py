@@ -1,0 +1,100 @@
+"""Type tables from debug info, built as far as they are asked for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from actors.indexer.dwarf import constants as dw
+from actors.indexer.dwarf.abbreviations import DwarfError
+from actors.indexer.dwarf.functions import origins
+from actors.indexer.dwarf.parameters import parameter_entries
+from actors.indexer.dwarf.type_index import TypeIndex, variable_name
+from actors.indexer.dwarf.type_kinds import describe
+from actors.indexer.dwarf.type_numbering import Limits, Numbering
+from actors.indexer.dwarf.unit import Entry
+from actors.indexer.dwarf.variables import location_of
+from strobe.model.type_nodes import Node, Opaque, TypeId
+from strobe.model.typed import TypedFunction, TypedParameter, TypedVariable
+from strobe.model.types import TypeTable
+
+VARIABLES_MAX: Final = 64
+_IN_CHARGE: Final = "__in_chrg"  # which of a constructor's variants is meant; each variant is a function of its own, without it
+
+
+class TypeGraph:
+    """One request's types: ask for what is wanted, then for the `table`. Types that several answers share are in it once.
+
+    What is malformed becomes an `Opaque` node with its problem where it is inside a type, and DwarfError where it was asked for itself.
+    """
+
+    def __init__(self, index: TypeIndex, limits: Limits | None = None) -> None:
+        self._index = index
+        self._limits = limits or Limits()
+        self._numbering = Numbering(self._limits, self._definition)
+
+    def type(self, entry: Entry | None) -> TypeId:
+        """Of a type's own entry; None is void."""
+        number = self._numbering.number(entry)
+        self._describe_waiting()
+        return number
+
+    def function(self, function: Entry) -> TypedFunction:
+        """Of the entry that FunctionFinder finds. Parameters as the planner has them."""
+        chain = origins(function)
+        parameters: list[TypedParameter] = []
+        for index, found in enumerate(parameter_entries(chain)):
+            parameter = self._parameter(found, f"arg{index}")
+            if not (parameter.artificial and parameter.name == _IN_CHARGE):
+                parameters.append(parameter)
+        result = next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None)
+        variadic = any(child.tag == dw.UNSPECIFIED_PARAMETERS for one in chain for child in one.children())
+        return TypedFunction(tuple(parameters), self.type(result), variadic)
+
+    def named(self, name: str) -> TypeId | None:
+        """Of the type called `name`: qualified or, where no type is called just that, its last parts. None: there is none."""
+        entry = next(iter(self._index.types(name, self._limits.end)), None)
+        return None if entry is None else self.type(entry)
+
+    def variables(self, name: str) -> list[TypedVariable]:
+        """Global, static and thread-local variables called `name`: those that have a place or value first."""
+        found: dict[tuple[int, bool], TypedVariable] = {}
+        for declared in self._index.variables(name, self._limits.end):
+            entry = self._index.variable_definition(declared)
+            found.setdefault((entry.offset, False), self._variable(declared, entry))
+            if len(found) >= VARIABLES_MAX:
+                self._numbering.cut += 1
+                break
+        placed = [one for one in found.values() if one.location.kind not in ("removed", "other")]
+        distinct = list(dict.fromkeys(placed)) or list(dict.fromkeys(found.values()))
+        return sorted(distinct, key=lambda one: one.name != name)
+
+    def table(self) -> TypeTable:
+        return TypeTable(tuple(node for node in self._numbering.nodes if node is not None), self._numbering.cut)
+
+    def _parameter(self, chain: list[Entry], unnamed: str) -> TypedParameter:
+        name = next((text for one in chain if (text := one.text(dw.NAME)) is not None), unnamed)
+        found = next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None)
+        return TypedParameter(name, self.type(found), any(one.has(dw.ARTIFICIAL) for one in chain))
+
+    def _variable(self, declared: Entry, entry: Entry) -> TypedVariable:
+        chain = [*origins(entry), declared]
+        kind = next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None)
+        linkage = next((text for one in chain for at in (dw.LINKAGE_NAME, dw.MIPS_LINKAGE_NAME) if (text := one.text(at)) is not None), None)
+        location = location_of(entry)
+        if location.kind == "removed" and declared.has(dw.CONST_VALUE):
+            location = location_of(declared)
+        return TypedVariable(variable_name(declared), self.type(kind), location, linkage)
+
+    def _describe_waiting(self) -> None:
+        while (waiting := self._numbering.next()) is not None:
+            number, entry = waiting
+            self._numbering.nodes[number] = self._described(entry)
+
+    def _described(self, entry: Entry) -> Node:
+        try:
+            return describe(entry, self._numbering)
+        except DwarfError as error:
+            return Opaque("?", "", "unknown", str(error))
+
+    def _definition(self, declared: Entry) -> Entry | None:
+        return self._index.definition_of(declared, self._limits.end)

@@ -1,0 +1,168 @@
+"""Entries of types and variables by their qualified names."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from actors.indexer.dwarf import constants as dw
+from actors.indexer.dwarf.file import DwarfFile
+from actors.indexer.dwarf.mentions import mentions
+from actors.indexer.dwarf.scopes import qualifier
+from actors.indexer.dwarf.template_names import tidy
+from actors.indexer.dwarf.unit import Entry, Unit
+
+_AGGREGATES: Final = frozenset({dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE, dw.ENUMERATION_TYPE})
+TYPE_TAGS: Final = _AGGREGATES | {dw.TYPEDEF, dw.BASE_TYPE, dw.UNSPECIFIED_TYPE, dw.POINTER_TYPE}
+VARIABLE_TAGS: Final = frozenset({dw.VARIABLE, dw.MEMBER})
+_CLOSED: Final = frozenset({dw.SUBPROGRAM, dw.LEXICAL_BLOCK, dw.INLINED_SUBROUTINE})
+_KEYWORD: Final = re.compile(r"^(?:struct|class|union|enum)\s+")
+_SPELLINGS_MAX: Final = 2000
+_KEPT_MAX: Final = 20_000
+
+
+class TypeIndex:
+    """Of one file. What was found is kept. Raises DwarfError throughout."""
+
+    def __init__(self, file: DwarfFile) -> None:
+        self._file = file
+        self._definitions: dict[tuple[str, int], Entry | None] = {}
+        self._specified: dict[int, dict[int, int]] = {}  # unit → declaration → definition of variables
+
+    def definition_of(self, declared: Entry, end: float) -> Entry | None:
+        """The entry, in any unit, that defines the declared type; None where none was found before `end`, on the monotonic clock."""
+        own = declared.text(dw.NAME)
+        if own is None:
+            return None
+        name = qualifier(declared.unit, declared.offset) + own
+        key = (name, _family(declared.tag))
+        if key not in self._definitions:
+            found = self._search_definition(own, name, declared.tag, end)
+            if found is None and time.monotonic() > end:
+                return None
+            if len(self._definitions) >= _KEPT_MAX:
+                self._definitions.clear()
+            self._definitions[key] = found
+        return self._definitions[key]
+
+    def types(self, name: str, end: float) -> Iterator[Entry]:
+        """Types called `name`, fully qualified ones first; definitions before declarations."""
+        wanted = tidy(_KEYWORD.sub("", name.strip()))
+        scope, own = split_scope(wanted)
+        near: list[Entry] = []
+        for spelling in self._spellings(own, scope):
+            for entry in named_entries(self._file, spelling, TYPE_TAGS, end):
+                full = tidy(qualifier(entry.unit, entry.offset) + spelling)
+                if full == wanted and not entry.has(dw.DECLARATION):
+                    yield entry
+                elif full == wanted or full.endswith(f"::{wanted}"):
+                    near.append(entry)
+        yield from sorted(near, key=lambda entry: entry.has(dw.DECLARATION))
+
+    def variables(self, name: str, end: float) -> Iterator[Entry]:
+        """Declarations and definitions of variables whose qualified name is `name` or ends in it."""
+        _, own = split_scope(name)
+        for entry in named_entries(self._file, own, VARIABLE_TAGS, end, inside_functions=True):
+            if entry.tag == dw.MEMBER and not (entry.has(dw.EXTERNAL) or entry.has(dw.DECLARATION)):
+                continue
+            full = variable_name(entry)
+            if full == name or full.endswith(f"::{name}"):
+                yield entry
+
+    def variable_definition(self, declared: Entry) -> Entry:
+        """The entry that defines a variable declared in a class or namespace (DW_AT_specification), in its unit; else itself."""
+        unit = declared.unit
+        if unit.offset not in self._specified:
+            self._specified[unit.offset] = _specifications(unit)
+        at = self._specified[unit.offset].get(declared.offset)
+        return (unit.entry(at) if at is not None else None) or declared
+
+    def _search_definition(self, own: str, name: str, tag: int, end: float) -> Entry | None:
+        for entry in named_entries(self._file, own, _AGGREGATES, end):
+            if _family(entry.tag) == _family(tag) and not entry.has(dw.DECLARATION) and qualifier(entry.unit, entry.offset) + own == name:
+                return entry
+        return None
+
+    def _spellings(self, own: str, scope: str) -> list[str]:
+        """How debug info may write a name: template arguments with the defaults that users leave out."""
+        if "<" not in own:
+            return [own]
+        strings = self._file.elf.bytes_of(".debug_str")
+        head = own[: own.index("<") + 1].encode()
+        found = [own]
+        at = strings.find(head)
+        while at >= 0 and len(found) < _SPELLINGS_MAX:
+            end = strings.find(b"\0", at)
+            text = strings[at:end].decode("utf-8", "replace")
+            if text != own and tidy(scope + text) in (scope + own, own):
+                found.append(text)
+            at = strings.find(head, at + 1)
+        return found
+
+
+def named_entries(file: DwarfFile, own: str, tags: frozenset[int], end: float, *, inside_functions: bool = False) -> Iterator[Entry]:
+    """Entries of these tags whose DW_AT_name is `own`, until `end`."""
+    for unit, needles in mentions(file, own, end):
+        yield from _named_in(unit, own, needles, tags, end, inside_functions)
+
+
+def _named_in(unit: Unit, own: str, needles: list[bytes] | None, tags: frozenset[int], end: float, inside_functions: bool) -> Iterator[Entry]:
+    data, at = unit.data, unit.first
+    plain = {code: size for code, size in unit.leaves.items() if unit.table[code].tag not in tags}
+    while at < unit.end:
+        size = plain.get(data[at])
+        if size is not None:
+            at += size
+            continue
+        start = at
+        at, sibling, shape = unit.skip(at)
+        if shape is None:
+            continue
+        if shape.tag in tags and (needles is None or any(data.find(needle, start, at) >= 0 for needle in needles)):
+            if time.monotonic() > end:
+                return
+            entry = unit.entry(start)
+            if entry is not None and entry.text(dw.NAME) == own:
+                yield entry
+        if shape.children and not inside_functions and shape.tag in _CLOSED:
+            at = sibling or unit.past(at)
+
+
+def _specifications(unit: Unit) -> dict[int, int]:
+    found: dict[int, int] = {}
+    at = unit.first
+    while at < unit.end:
+        start = at
+        at, sibling, shape = unit.skip(at)
+        if shape is None:
+            continue
+        if shape.tag == dw.VARIABLE and any(attribute == dw.SPECIFICATION for attribute, _, _ in shape.attributes):
+            entry = unit.entry(start)
+            declared = entry.reference(dw.SPECIFICATION) if entry is not None else None
+            if declared is not None:
+                found[declared.offset] = start
+        if shape.children and shape.tag in _CLOSED:
+            at = sibling or unit.past(at)
+    return found
+
+
+def variable_name(entry: Entry) -> str:
+    """Qualified by namespaces and classes."""
+    return qualifier(entry.unit, entry.offset) + (entry.text(dw.NAME) or "")
+
+
+def split_scope(name: str) -> tuple[str, str]:
+    """(`shop::`, `Order<a::b>`) for `shop::Order<a::b>`."""
+    depth = 0
+    for at in range(len(name) - 1, 0, -1):
+        depth += {">": 1, ")": 1, "<": -1, "(": -1}.get(name[at], 0)
+        if depth == 0 and name[at - 1 : at + 1] == "::":
+            return name[: at + 1], name[at + 1 :]
+    return "", name
+
+
+def _family(tag: int) -> int:
+    """`struct` and `class` name the same type."""
+    return dw.STRUCTURE_TYPE if tag == dw.CLASS_TYPE else tag

@@ -1,0 +1,91 @@
+"""Descriptions of structs, classes and unions, and of Rust's enums, which are structs with a variant part."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from actors.indexer.dwarf import constants as dw
+from actors.indexer.dwarf.type_members import base, is_static, member, static, template_argument
+from actors.indexer.dwarf.type_numbering import Numbering, key_of
+from actors.indexer.dwarf.type_variants import variant_part
+from actors.indexer.dwarf.types import AGGREGATE_TAGS, strip, type_of
+from actors.indexer.dwarf.unit import Entry
+from strobe.model import type_nodes as nodes
+
+_FORMS: Final[dict[int, Literal["struct", "class", "union"]]] = {dw.STRUCTURE_TYPE: "struct", dw.CLASS_TYPE: "class", dw.UNION_TYPE: "union"}
+_TEMPLATE: Final = frozenset({dw.TEMPLATE_TYPE, dw.TEMPLATE_VALUE})
+_INHERITANCE_MAX: Final = 64
+
+
+class _Parts:
+    """A record's children, sorted."""
+
+    def __init__(self) -> None:
+        self.members: list[nodes.Member] = []
+        self.bases: list[nodes.Base] = []
+        self.statics: list[nodes.Static] = []
+        self.template: list[nodes.TemplateArgument] = []
+        self.variants: nodes.VariantPart | None = None
+
+    def take(self, child: Entry, numbering: Numbering) -> None:
+        if is_static(child):
+            self.statics.append(static(child, numbering, _linkage_name(child)))
+        elif child.tag == dw.MEMBER:
+            self.members.append(member(child, numbering))
+        elif child.tag == dw.INHERITANCE:
+            self.bases.append(base(child, numbering))
+        elif child.tag in _TEMPLATE:
+            self.template.append(template_argument(child, numbering))
+        elif child.tag == dw.GNU_TEMPLATE_PARAMETER_PACK:
+            self.template += [template_argument(part, numbering) for part in child.children() if part.tag in _TEMPLATE and numbering.room_for_part()]
+        elif child.tag == dw.VARIANT_PART:
+            self.variants = variant_part(child, numbering)
+
+
+def record(entry: Entry, numbering: Numbering) -> nodes.Node:
+    """Raises DwarfError."""
+    parts = _Parts()
+    for child in entry.children():
+        if not numbering.room_for_part():
+            break
+        parts.take(child, numbering)
+    language = numbering.language(entry)
+    rust_vtable = entry.reference(dw.CONTAINING_TYPE) if language == "rust" else None
+    return nodes.Record(
+        name=numbering.name(entry),
+        language=language,
+        form=_FORMS[entry.tag],
+        size=entry.number(dw.BYTE_SIZE),
+        members=tuple(parts.members),
+        bases=tuple(parts.bases),
+        alignment=entry.number(dw.ALIGNMENT),
+        vtable=0 if is_dynamic_class(entry, numbering) else None,
+        statics=tuple(parts.statics),
+        template=tuple(parts.template),
+        variant_part=parts.variants,
+        vtable_of=None if rust_vtable is None else numbering.number(rust_vtable),
+    )
+
+
+def is_dynamic_class(entry: Entry, numbering: Numbering, depth: int = 0) -> bool:
+    """Whether it has a vtable pointer: then at its start, its own or its primary base's (Itanium C++ ABI §2.4)."""
+    key = key_of(entry)
+    if key not in numbering.dynamic:
+        numbering.dynamic[key] = False  # what inherits from itself
+        numbering.dynamic[key] = numbering.language(entry) == "c++" and any(_makes_dynamic(child, numbering, depth) for child in entry.children())
+    return numbering.dynamic[key]
+
+
+def _makes_dynamic(child: Entry, numbering: Numbering, depth: int) -> bool:
+    if child.tag in (dw.SUBPROGRAM, dw.INHERITANCE) and child.number(dw.VIRTUALITY):
+        return True
+    if child.tag == dw.MEMBER:
+        return child.has(dw.ARTIFICIAL) and (child.text(dw.NAME) or "").startswith("_vptr")
+    if child.tag != dw.INHERITANCE or depth > _INHERITANCE_MAX:
+        return False
+    parent = numbering.resolved(strip(type_of(child)))
+    return parent is not None and parent.tag in AGGREGATE_TAGS and is_dynamic_class(parent, numbering, depth + 1)
+
+
+def _linkage_name(entry: Entry) -> str | None:
+    return entry.text(dw.LINKAGE_NAME) or entry.text(dw.MIPS_LINKAGE_NAME)
