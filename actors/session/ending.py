@@ -12,7 +12,7 @@ from actors.session.lifecycle import Drained, Ended, StopAsked
 from actors.session.modules import parse_maps
 from actors.session.target import Asker, Target
 from actors.session.tracing import Tracing
-from strobe.errors import StrobeError
+from strobe.errors import Code, StrobeError
 from strobe.launch.status import TargetState
 from strobe.model.probe import Frame
 from strobe.protocol.indexer import FramesReply, Unwind
@@ -20,6 +20,8 @@ from strobe.protocol.session import StopReply
 
 WATCH_S = 0.01
 UNWIND_S = 10.0
+UNWIND_AGAIN_S = 8.0  # so long an indexer or a supervisor that has just died is waited for
+UNWIND_EVERY_S = 0.2
 FLUSH_S = 15.0  # a store that restarts on a busy machine is back by then
 KILL_S = 5.0
 DRAIN_S = 10.0
@@ -130,8 +132,7 @@ class Ending:
         modules = parse_maps(crash.maps)
         ask = Unwind(modules=modules, regs=crashes.dwarf_registers(crash), stack_base=crash.stack_base, stack=crash.stack)
         try:
-            reply: FramesReply = await self.actor.ask("indexer", ask, deadline_s=UNWIND_S)
-            frames: list[Frame] = reply.frames
+            frames: list[Frame] = (await self._unwound(ask)).frames
             data = crashes.event_data(crash, frames)
         except StrobeError as error:  # the crash itself must be told, whatever became of its stack
             frames = []
@@ -139,3 +140,16 @@ class Ending:
         text = crashes.summary(crash, frames)
         self.target.crash = {"summary": text, **data}
         self.target.collector.tell_event("crash", crash.ts, crash.pid, crash.tid, text, data)
+
+    async def _unwound(self, ask: Unwind) -> FramesReply:
+        """Asked again where who should answer has just died: a crash is told once, and its stack is what is looked for."""
+        until = time.monotonic() + UNWIND_AGAIN_S
+        while True:
+            try:
+                reply: FramesReply = await self.actor.ask("indexer", ask, deadline_s=UNWIND_S)
+            except StrobeError as error:
+                if error.code is not Code.ACTOR_UNAVAILABLE or time.monotonic() > until:
+                    raise
+            else:
+                return reply
+            await asyncio.sleep(UNWIND_EVERY_S)

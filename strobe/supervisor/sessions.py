@@ -55,12 +55,17 @@ class Sessions:
     def _start_pair(self) -> None:
         if self._warm or self._nursery.closing:
             return
-        number = next(self._numbers)
+        number = next(number for number in self._numbers if not self._taken(number))
         for role in self._roles:
-            process = Process(f"{role.name}:warm-{number}", role)
+            process = Process(_spare_name(role, number), role)
             self._warm.append(process)
             self._table.add(process)
             self._nursery.start(process)
+
+    def _taken(self, number: int) -> bool:
+        """A process keeps the identity that it began with, through its session and beyond its supervisor."""
+        names = tuple(f"{_spare_name(role, number)}~" for role in self._roles)
+        return any(process.identity.startswith(names) for process in self._table)
 
     async def open(self, session_id: str) -> list[Process]:
         """The pair of `session_id`, ready and adopted. Raises StrobeError."""
@@ -119,3 +124,7 @@ class Sessions:
         await self._nursery.stop(process, reason)
         self._table.remove(process)
         await self._removed(process)
+
+
+def _spare_name(role: Role, number: int) -> str:
+    return f"{role.name}:warm-{number}"

@@ -125,7 +125,7 @@ class Switchboard:
             await self._fail(asker, envelope, f"{envelope.to} does not run.", "See `strobe-ctl actors` for what does.")
         elif process.state in (State.READY, State.UNHEALTHY) or (asker == SELF and envelope.header.type == Adopt.TYPE):
             await self._deliver(asker, process, envelope)
-        elif process.state is State.FAILED or (process.state is State.STOPPED and not process.role.on_demand):
+        elif process.state is State.FAILED or (process.state is State.STOPPED and not _starts_when_asked(process)):
             await self._fail_state(asker, envelope, process)
         else:
             await self._hold(asker, process, envelope)
@@ -189,6 +189,11 @@ class Switchboard:
 
 def notice_envelope(notice_type: str, body: bytes, cause: str = "") -> Envelope:
     return Envelope("", "supervisor", Header("", Kind.NOTICE, notice_type, cause), body)
+
+
+def _starts_when_asked(process: Process) -> bool:
+    """Of one that is stopped: whether it is only not started yet, or started again by the next ask to it."""
+    return process.role.on_demand or (process.role.late and not process.leaving)
 
 
 def _late(envelope: Envelope, now_ms: int) -> bool:

@@ -30,6 +30,7 @@ SITTING = ["throw", "longjmp", "fork", "crash"]  # how a thread leaves the trace
 LEFT_WITH = 42
 VICTIMS = ["store", "session", "spawner", "gateway", "indexer", "stuck_detector", "supervisor"]
 RETRY_S = 30.0
+LAUNCH_S = 5.0  # at most, from a round's start to its kill
 EXIT_STATUS = 17
 
 
@@ -182,7 +183,7 @@ async def kill_rounds(strobe: Strobe, role: str, rounds: int, sittings: list[str
         kills: deque[float] = deque(maxlen=DEATHS_MAX)
         for sitting in [None] * rounds + sittings:
             if len(kills) == DEATHS_MAX and role not in ("session", "spawner"):  # one death more within the window, and Strobe lets it rest
-                await asyncio.sleep(max(0.0, kills[0] + WINDOW_S + 1 - time.monotonic()))
+                await asyncio.sleep(max(0.0, kills[0] + WINDOW_S + LAUNCH_S - time.monotonic()))
             kills.append(time.monotonic())
             await killed_once(strobe, role, dice.uniform(0.0, 1.0), sitting)
 
@@ -197,7 +198,7 @@ async def strobe(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield connected
 
 
-@pytest.mark.parametrize(("role", "sitting"), [(role, SITTING[at % len(SITTING)]) for at, role in enumerate(VICTIMS)])
+@pytest.mark.parametrize(("role", "sitting"), [*((role, SITTING[at % len(SITTING)]) for at, role in enumerate(VICTIMS)), ("supervisor", "crash")])
 async def test_kill(strobe: Strobe, role: str, sitting: str) -> None:
     await kill_rounds(strobe, role, 1, [sitting], seed=2026)
 
