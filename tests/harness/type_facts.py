@@ -15,13 +15,14 @@ from actors.indexer.dwarf.type_graph import TypeGraph
 from actors.indexer.dwarf.type_index import TypeIndex
 from actors.indexer.dwarf.type_numbering import Limits
 from actors.indexer.elf import ElfFile
-from strobe.model.type_nodes import Array, Enum, TypeId
+from strobe.model.type_nodes import Array, Enum, Record, TypeId
 from strobe.model.typed import TypedFunction
 from strobe.model.types import Found, TypeTable
 from tests.harness.gdb import entries
 
 RUN_S: Final = 30
 LIMIT_S: Final = 60
+_LAYOUT: Final = ("size", "align", "enum", "field", "bits", "extent")
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ def compare(typed: Typed) -> tuple[int, list[str]]:
     agreed, wrong = 0, []
     tables: dict[str, tuple[TypeTable, TypeId]] = {}
     for kind, subject, *rest in facts(typed.path):
-        if kind in ("value", "address"):
+        if kind not in _LAYOUT:
             continue
         if subject not in tables:
             tables[subject] = typed.type(subject)
@@ -82,6 +83,9 @@ def _pair(table: TypeTable, number: TypeId, kind: str, rest: list[str]) -> tuple
     """(what the program says, what the graph says)."""
     if kind == "size":
         return int(rest[0]), table.size(number)
+    if kind == "align":
+        record = table.stripped(number)
+        return int(rest[0]), record.alignment if isinstance(record, Record) else None
     if kind == "enum":
         node = table.stripped(number)
         return int(rest[1]), dict(node.enumerators).get(rest[0]) if isinstance(node, Enum) else None

@@ -62,9 +62,11 @@ def _look_into(unit: Unit, scope: Scope) -> list[Scope]:
 
 def _own(unit: Unit, at: int) -> str:
     entry = unit.entry(at)
-    if entry is None or entry.has(dw.EXPORT_SYMBOLS):
+    if entry is None:
         return ""
     name = entry.text(dw.NAME)
+    if name is not None and entry.has(dw.EXPORT_SYMBOLS):
+        return ""
     if name is None:
         return "(anonymous namespace)::" if entry.tag == dw.NAMESPACE else ""
     return f"{name}::"

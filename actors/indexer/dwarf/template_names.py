@@ -28,6 +28,14 @@ _ALIASES: Final = {
 }
 
 
+_RUST_DEFAULTS: Final = re.compile(r", (?:alloc::alloc::Global|(?:std|core)::hash::random::RandomState|std::collections::hash::map::RandomState)(?=[,>])")
+
+
+def tidy_rust(name: str) -> str:
+    """`alloc::vec::Vec<i32>` for `alloc::vec::Vec<i32, alloc::alloc::Global>`."""
+    return _RUST_DEFAULTS.sub("", name)
+
+
 def tidy(name: str) -> str:
     """Unchanged where its brackets do not match."""
     if "<" not in name and "std::__" not in name:

@@ -30,7 +30,7 @@ class TypeGraph:
     def __init__(self, index: TypeIndex, limits: Limits | None = None) -> None:
         self._index = index
         self._limits = limits or Limits()
-        self._numbering = Numbering(self._limits, self._definition)
+        self._numbering = Numbering(self._limits, index)
 
     def type(self, entry: Entry | None) -> TypeId:
         """Of a type's own entry; None is void."""
@@ -79,7 +79,7 @@ class TypeGraph:
     def _variable(self, declared: Entry, entry: Entry) -> TypedVariable:
         chain = [*origins(entry), declared]
         kind = next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None)
-        linkage = next((text for one in chain for at in (dw.LINKAGE_NAME, dw.MIPS_LINKAGE_NAME) if (text := one.text(at)) is not None), None)
+        linkage = next((name for one in chain if (name := self._numbering.linkage_name(one)) is not None), None)
         location = location_of(entry)
         if location.kind == "removed" and declared.has(dw.CONST_VALUE):
             location = location_of(declared)
@@ -95,6 +95,3 @@ class TypeGraph:
             return describe(entry, self._numbering)
         except DwarfError as error:
             return Opaque("?", "", "unknown", str(error))
-
-    def _definition(self, declared: Entry) -> Entry | None:
-        return self._index.definition_of(declared, self._limits.end)

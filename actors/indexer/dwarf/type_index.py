@@ -11,7 +11,7 @@ from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.mentions import mentions
 from actors.indexer.dwarf.scopes import qualifier
-from actors.indexer.dwarf.template_names import tidy
+from actors.indexer.dwarf.template_names import tidy, tidy_rust
 from actors.indexer.dwarf.unit import Entry, Unit
 
 _AGGREGATES: Final = frozenset({dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE, dw.ENUMERATION_TYPE})
@@ -49,15 +49,15 @@ class TypeIndex:
 
     def types(self, name: str, end: float) -> Iterator[Entry]:
         """Types called `name`, fully qualified ones first; definitions before declarations."""
-        wanted = tidy(_KEYWORD.sub("", name.strip()))
+        wanted = _plain(_KEYWORD.sub("", name.strip()))
         scope, own = split_scope(wanted)
         near: list[Entry] = []
         for spelling in self._spellings(own, scope):
             for entry in named_entries(self._file, spelling, TYPE_TAGS, end):
-                full = tidy(qualifier(entry.unit, entry.offset) + spelling)
+                full = _plain(qualifier(entry.unit, entry.offset) + spelling)
                 if full == wanted and not entry.has(dw.DECLARATION):
                     yield entry
-                elif full == wanted or full.endswith(f"::{wanted}"):
+                elif _ends_in(full, wanted):
                     near.append(entry)
         yield from sorted(near, key=lambda entry: entry.has(dw.DECLARATION))
 
@@ -67,8 +67,7 @@ class TypeIndex:
         for entry in named_entries(self._file, own, VARIABLE_TAGS, end, inside_functions=True):
             if entry.tag == dw.MEMBER and not (entry.has(dw.EXTERNAL) or entry.has(dw.DECLARATION)):
                 continue
-            full = variable_name(entry)
-            if full == name or full.endswith(f"::{name}"):
+            if _ends_in(variable_name(entry), name):
                 yield entry
 
     def variable_definition(self, declared: Entry) -> Entry:
@@ -96,7 +95,7 @@ class TypeIndex:
         while at >= 0 and len(found) < _SPELLINGS_MAX:
             end = strings.find(b"\0", at)
             text = strings[at:end].decode("utf-8", "replace")
-            if text != own and tidy(scope + text) in (scope + own, own):
+            if text != own and _plain(scope + text) in (scope + own, own):
                 found.append(text)
             at = strings.find(head, at + 1)
         return found
@@ -154,13 +153,25 @@ def variable_name(entry: Entry) -> str:
 
 
 def split_scope(name: str) -> tuple[str, str]:
-    """(`shop::`, `Order<a::b>`) for `shop::Order<a::b>`."""
+    """(`shop::`, `Order<a::b>`) for `shop::Order<a::b>`. Rust's `<A as B>::{vtable}` is a name of its own."""
+    if name.startswith("<"):
+        return "", name
     depth = 0
     for at in range(len(name) - 1, 0, -1):
         depth += {">": 1, ")": 1, "<": -1, "(": -1}.get(name[at], 0)
         if depth == 0 and name[at - 1 : at + 1] == "::":
             return name[: at + 1], name[at + 1 :]
     return "", name
+
+
+def _plain(name: str) -> str:
+    return tidy(tidy_rust(name))
+
+
+def _ends_in(full: str, wanted: str) -> bool:
+    """Whether a user who writes `wanted` may mean `full`: scopes may be left out from the left, and those without a name everywhere."""
+    named = full.replace("(anonymous namespace)::", "")
+    return wanted in (full, named) or full.endswith(f"::{wanted}") or named.endswith(f"::{wanted}")
 
 
 def _family(tag: int) -> int:

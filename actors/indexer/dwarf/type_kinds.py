@@ -15,6 +15,7 @@ from strobe.model import type_nodes as nodes
 
 ENUMERATORS_MAX: Final = 4096
 _SIGNED: Final = frozenset({dw.ATE_SIGNED, dw.ATE_SIGNED_CHAR})
+_WIDE: Final = frozenset({"char8_t", "char16_t", "char32_t", "wchar_t"})  # compilers write char8_t and wchar_t as plain numbers
 _POINTER_FORMS: Final[dict[int, Literal["pointer", "lvalue", "rvalue"]]] = {
     dw.POINTER_TYPE: "pointer",
     dw.REFERENCE_TYPE: "lvalue",
@@ -63,7 +64,7 @@ def _integer_encoding(name: str, encoding: int) -> Literal["number", "char", "by
         return "bool"
     if encoding == dw.ATE_ADDRESS:
         return "address"
-    if encoding == dw.ATE_UTF or (name == "wchar_t" and encoding in (dw.ATE_SIGNED, dw.ATE_UNSIGNED)):
+    if encoding == dw.ATE_UTF or name in _WIDE:
         return "utf"
     if encoding in (dw.ATE_SIGNED_CHAR, dw.ATE_UNSIGNED_CHAR):
         return "char" if name == "char" else "byte"

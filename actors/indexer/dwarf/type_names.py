@@ -7,7 +7,7 @@ from typing import Final
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.language import Language, language_of
 from actors.indexer.dwarf.scopes import qualifier
-from actors.indexer.dwarf.template_names import tidy
+from actors.indexer.dwarf.template_names import tidy, tidy_rust
 from actors.indexer.dwarf.types import POINTER_TAGS, defined, extents, type_of
 from actors.indexer.dwarf.unit import Entry
 
@@ -56,7 +56,9 @@ class TypeNames:
             return f"{_KEYWORDS[entry.tag]} {own}"
         if entry.tag in _SCOPED and (style == "c++" or self._style is None):
             own = qualifier(entry.unit, entry.offset) + own
-        return tidy(own) if style == "c++" and self._style is None else own
+        if self._style is not None or style == "c":
+            return own
+        return tidy(own) if style == "c++" else tidy_rust(own)
 
     def _spelled(self, entry: Entry | None, inner: str, depth: int) -> str:
         """The name with the declarator `inner` in its place."""
@@ -103,14 +105,24 @@ class TypeNames:
 
     def _parameters(self, entry: Entry, depth: int) -> str:
         parts: list[str] = []
+        after = ""
         for child in entry.children():
-            if child.tag == dw.FORMAL_PARAMETER and not child.has(dw.ARTIFICIAL):
+            if child.tag == dw.FORMAL_PARAMETER and child.has(dw.ARTIFICIAL):
+                after = _after(child)
+            elif child.tag == dw.FORMAL_PARAMETER:
                 parts.append(self.name(type_of(child), depth))
             elif child.tag == dw.UNSPECIFIED_PARAMETERS:
                 parts.append("...")
             if len(parts) > _PARAMETERS_MAX:
                 break
-        return f"({', '.join(parts)})"
+        return f"({', '.join(parts)}){after}"
+
+
+def _after(this: Entry) -> str:
+    """What a member function promises about its object."""
+    pointer = defined(type_of(this))
+    target = defined(type_of(pointer)) if pointer is not None and pointer.tag in POINTER_TAGS else None
+    return f" {_QUALIFIERS[target.tag]}" if target is not None and target.tag in _QUALIFIERS else ""
 
 
 def _joined(base: str, inner: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.language import language_of
+from actors.indexer.dwarf.type_index import TypeIndex
 from actors.indexer.dwarf.type_names import TypeNames
 from actors.indexer.dwarf.types import defined
 from actors.indexer.dwarf.unit import Entry
@@ -31,15 +31,15 @@ class Limits:
 
 
 class Numbering:
-    """`find_definition`: the definition of a declared type, from its qualified name, in another unit. `cut` counts what limits left out."""
+    """`cut` counts what limits left out."""
 
-    def __init__(self, limits: Limits, find_definition: Callable[[Entry], Entry | None]) -> None:
+    def __init__(self, limits: Limits, index: TypeIndex) -> None:
         self.limits = limits
         self.cut = 0
         self.nodes: list[Node | None] = list(FIRST_NODES)
         self.dynamic: dict[tuple[bool, int], bool] = {}  # classes with a vtable pointer
         self._names = TypeNames()
-        self._find_definition = find_definition
+        self._index = index
         self._numbers: dict[tuple[bool, int], TypeId] = {}
         self._waiting: deque[tuple[TypeId, Entry, int]] = deque()
         self._depth = 0
@@ -79,7 +79,7 @@ class Numbering:
         """The definition, where the entry only declares a type that some unit defines."""
         found = defined(entry)
         if found is not None and found.tag in _DECLARABLE and found.has(dw.DECLARATION):
-            return self._find_definition(found) or found
+            return self._index.definition_of(found, self.limits.end) or found
         return found
 
     def room_for_part(self) -> bool:
@@ -92,6 +92,14 @@ class Numbering:
 
     def name(self, entry: Entry | None) -> str:
         return self._names.name(entry)
+
+    def linkage_name(self, declared: Entry) -> str | None:
+        """Of a variable; LLVM tells a static member's only where it is defined."""
+        for entry in (declared, self._index.variable_definition(declared)):
+            name = entry.text(dw.LINKAGE_NAME) or entry.text(dw.MIPS_LINKAGE_NAME)
+            if name is not None:
+                return name
+        return None
 
     @staticmethod
     def language(entry: Entry) -> Language:

@@ -29,7 +29,7 @@ class _Parts:
 
     def take(self, child: Entry, numbering: Numbering) -> None:
         if is_static(child):
-            self.statics.append(static(child, numbering, _linkage_name(child)))
+            self.statics.append(static(child, numbering, numbering.linkage_name(child)))
         elif child.tag == dw.MEMBER:
             self.members.append(member(child, numbering))
         elif child.tag == dw.INHERITANCE:
@@ -85,7 +85,3 @@ def _makes_dynamic(child: Entry, numbering: Numbering, depth: int) -> bool:
         return False
     parent = numbering.resolved(strip(type_of(child)))
     return parent is not None and parent.tag in AGGREGATE_TAGS and is_dynamic_class(parent, numbering, depth + 1)
-
-
-def _linkage_name(entry: Entry) -> str | None:
-    return entry.text(dw.LINKAGE_NAME) or entry.text(dw.MIPS_LINKAGE_NAME)

@@ -30,7 +30,8 @@ def variant_part(entry: Entry, numbering: Numbering) -> VariantPart:
 def _values(variant: Entry, width: int, sign: bool) -> tuple[tuple[int, int], ...] | None:
     one = variant.number(dw.DISCR_VALUE)
     if one is not None:
-        value = _in_width(one, width, sign)
+        written = dw.FIXED.get(variant.attributes[dw.DISCR_VALUE][0], 0)  # LLVM takes the shortest form that keeps the sign
+        value = _in_width(one, written if sign and written else width, sign)
         return ((value, value),)
     listed = variant.block(dw.DISCR_LIST)
     return None if listed is None else _ranges(variant, listed, sign)
