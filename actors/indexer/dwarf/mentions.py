@@ -29,7 +29,7 @@ def mentions(file: DwarfFile, name: str, end: float) -> Iterator[tuple[Unit, lis
                     return
                 if id(unit) not in seen:
                     seen.add(id(unit))
-                    yield unit, plain
+                    yield unit, None if unit.first < unit.end and unit.root.has(dw.STR_OFFSETS_BASE) else plain
     for unit in _by_index(file, offsets):
         if time.monotonic() > end:
             return

@@ -9,7 +9,7 @@ from typing import Final
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.abbreviations import DwarfError
-from actors.indexer.dwarf.unit import Unit
+from actors.indexer.dwarf.unit import Entry, Unit
 
 _SCOPES: Final = frozenset({dw.NAMESPACE, dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE})
 _DEPTH_MAX: Final = 200
@@ -17,15 +17,23 @@ _DEPTH_MAX: Final = 200
 
 @dataclass(slots=True)
 class Scope:
-    """From the entry itself (`begin`) to past its last child (`end`); `prefix` is what it puts before the names in it."""
+    """From the entry itself (`begin`) to past its last child (`end`); `prefix` is what it puts before the names in it. `declared_at`: the
+    entry that the scope is declared with, inside its own scopes, until that has been looked at."""
 
     begin: int
     end: int
     prefix: str
+    declared_at: int | None = None
     inner: list[Scope] | None = None
 
 
-def qualifier(unit: Unit, at: int) -> str:
+def scopes_of(entry: Entry) -> str:
+    """Like `qualifier`, for a type or variable that is declared in its scope and defined elsewhere (DW_AT_specification): GCC's type units."""
+    declared = entry.reference(dw.SPECIFICATION) or entry
+    return qualifier(declared.unit, declared.offset)
+
+
+def qualifier(unit: Unit, at: int, depth: int = 0) -> str:
     """`shop::` for an entry in namespace shop; "" outside of all. Inline namespaces are left out. Raises DwarfError."""
     if unit.scope is None:
         unit.scope = Scope(unit.first, unit.end, "")
@@ -37,6 +45,9 @@ def qualifier(unit: Unit, at: int) -> str:
         if index < 0 or scope.inner[index].end <= at:
             return scope.prefix
         scope = scope.inner[index]
+        if scope.declared_at is not None and depth < _DEPTH_MAX:
+            declared_at, scope.declared_at = scope.declared_at, None
+            scope.prefix = qualifier(unit, declared_at, depth + 1) + scope.prefix
     raise DwarfError(f"entry at {at:#x} is nested too deep")
 
 
@@ -56,8 +67,15 @@ def _look_into(unit: Unit, scope: Scope) -> list[Scope]:
         if shape.children:
             at = sibling or unit.past(at)
             if shape.tag in _SCOPES:
-                found.append(Scope(start, at, scope.prefix + _own(unit, start)))
+                declared_at = _declared_at(unit, start)
+                found.append(Scope(start, at, (scope.prefix if declared_at is None else "") + _own(unit, start), declared_at))
     return found
+
+
+def _declared_at(unit: Unit, at: int) -> int | None:
+    entry = unit.entry(at)
+    declared = entry.reference(dw.SPECIFICATION) if entry is not None else None
+    return declared.offset if declared is not None and declared.unit is unit else None
 
 
 def _own(unit: Unit, at: int) -> str:
@@ -65,6 +83,9 @@ def _own(unit: Unit, at: int) -> str:
     if entry is None:
         return ""
     name = entry.text(dw.NAME)
+    if name is None and entry.has(dw.SIGNATURE):
+        full = entry.reference(dw.SIGNATURE)  # LLVM names a class only in its type unit
+        name = full.text(dw.NAME) if full is not None else None
     if name is not None and entry.has(dw.EXPORT_SYMBOLS):
         return ""
     if name is None:

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 _DEPTH_MAX: Final = 100
+_LENGTH_MAX: Final = 4096  # of names that are looked into
 _INLINE_NAMESPACES: Final = re.compile(r"\bstd::(?:__cxx11|__1|__ndk1|__fs)::")
 _HEAD: Final = re.compile(r"[\w:~$]+$")
 _OPERATOR: Final = re.compile(r"operator\s*[<>=\-]*$")
@@ -41,7 +42,7 @@ def tidy(name: str) -> str:
     if "<" not in name and "std::__" not in name:
         return name
     short = _INLINE_NAMESPACES.sub("std::", name)
-    if "<" not in short:
+    if "<" not in short or len(short) > _LENGTH_MAX:
         return short
     text, at = _part(short, 0, "", 0)
     return short if text is None or at != len(short) else text

@@ -10,7 +10,7 @@ from typing import Final
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.mentions import mentions
-from actors.indexer.dwarf.scopes import qualifier
+from actors.indexer.dwarf.scopes import scopes_of
 from actors.indexer.dwarf.template_names import tidy, tidy_rust
 from actors.indexer.dwarf.unit import Entry, Unit
 
@@ -36,7 +36,7 @@ class TypeIndex:
         own = declared.text(dw.NAME)
         if own is None:
             return None
-        name = qualifier(declared.unit, declared.offset) + own
+        name = scopes_of(declared) + own
         key = (name, _family(declared.tag))
         if key not in self._definitions:
             found = self._search_definition(own, name, declared.tag, end)
@@ -54,7 +54,7 @@ class TypeIndex:
         near: list[Entry] = []
         for spelling in self._spellings(own, scope):
             for entry in named_entries(self._file, spelling, TYPE_TAGS, end):
-                full = _plain(qualifier(entry.unit, entry.offset) + spelling)
+                full = _plain(scopes_of(entry) + spelling)
                 if full == wanted and not entry.has(dw.DECLARATION):
                     yield entry
                 elif _ends_in(full, wanted):
@@ -80,7 +80,7 @@ class TypeIndex:
 
     def _search_definition(self, own: str, name: str, tag: int, end: float) -> Entry | None:
         for entry in named_entries(self._file, own, _AGGREGATES, end):
-            if _family(entry.tag) == _family(tag) and not entry.has(dw.DECLARATION) and qualifier(entry.unit, entry.offset) + own == name:
+            if _family(entry.tag) == _family(tag) and not entry.has(dw.DECLARATION) and scopes_of(entry) + own == name:
                 return entry
         return None
 
@@ -149,7 +149,7 @@ def _specifications(unit: Unit) -> dict[int, int]:
 
 def variable_name(entry: Entry) -> str:
     """Qualified by namespaces and classes."""
-    return qualifier(entry.unit, entry.offset) + (entry.text(dw.NAME) or "")
+    return scopes_of(entry) + (entry.text(dw.NAME) or "")
 
 
 def split_scope(name: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.language import Language, language_of
-from actors.indexer.dwarf.scopes import qualifier
+from actors.indexer.dwarf.scopes import scopes_of
 from actors.indexer.dwarf.template_names import tidy, tidy_rust
 from actors.indexer.dwarf.types import POINTER_TAGS, defined, extents, type_of
 from actors.indexer.dwarf.unit import Entry
@@ -55,7 +55,7 @@ class TypeNames:
         if entry.tag in _KEYWORDS and style == "c":
             return f"{_KEYWORDS[entry.tag]} {own}"
         if entry.tag in _SCOPED and (style == "c++" or self._style is None):
-            own = qualifier(entry.unit, entry.offset) + own
+            own = scopes_of(entry) + own
         if self._style is not None or style == "c":
             return own
         return tidy(own) if style == "c++" else tidy_rust(own)

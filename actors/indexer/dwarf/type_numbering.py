@@ -6,17 +6,19 @@ import math
 import time
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.language import language_of
-from actors.indexer.dwarf.type_index import TypeIndex
+from actors.indexer.dwarf.type_index import TypeIndex, variable_name
 from actors.indexer.dwarf.type_names import TypeNames
 from actors.indexer.dwarf.types import defined
 from actors.indexer.dwarf.unit import Entry
 from strobe.model.type_nodes import CUT, VOID, Language, Node, TypeId
 from strobe.model.types import FIRST_NODES
 
+_SAME_NAME_MAX: Final = 8
 _DECLARABLE: Final = frozenset({dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE, dw.ENUMERATION_TYPE})
 
 
@@ -94,12 +96,15 @@ class Numbering:
         return self._names.name(entry)
 
     def linkage_name(self, declared: Entry) -> str | None:
-        """Of a variable; LLVM tells a static member's only where it is defined."""
-        for entry in (declared, self._index.variable_definition(declared)):
-            name = entry.text(dw.LINKAGE_NAME) or entry.text(dw.MIPS_LINKAGE_NAME)
-            if name is not None:
-                return name
-        return None
+        """Of a variable; LLVM tells a static member's only where it is defined: for one of a type unit, that is in another unit."""
+        places = [declared]
+        if declared.unit.signature is None:
+            places.append(self._index.variable_definition(declared))
+        elif not declared.has(dw.LINKAGE_NAME) and not declared.has(dw.CONST_VALUE):
+            found = islice(self._index.variables(variable_name(declared), self.limits.end), _SAME_NAME_MAX)
+            places += [self._index.variable_definition(entry) for entry in found if entry.unit.signature is None]
+        names = (entry.text(at) for entry in places for at in (dw.LINKAGE_NAME, dw.MIPS_LINKAGE_NAME))
+        return next((name for name in names if name is not None), None)
 
     @staticmethod
     def language(entry: Entry) -> Language:
