@@ -159,3 +159,16 @@ def test_wire_form_keeps_everything(typed: Typed) -> None:
     for wrong in (None, [], [2, 0, []], [1, 0, [[99]]], [1, 0, [[2, "int"]]], [1, 0, []]):
         with pytest.raises(ValueError, match=r"type|row"):
             TypeTable.from_wire(wrong)  # type: ignore[arg-type]
+
+
+def test_pointers_and_arrays_by_name(typed: Typed) -> None:
+    graph = typed.graph()
+    numbers = [graph.named(name) for name in ("struct tree **", "list_node*[3]", "enum color[2][3]", "void *", "no_such_type *")]
+    table = graph.table()
+    assert [None if number is None else (table[number].name, table.size(number)) for number in numbers] == [
+        ("struct tree **", 8), ("list_node *[3]", 24), ("enum color[2][3]", 24), ("void *", 8), None,
+    ]  # fmt: skip
+    outer = table[numbers[0] or 0]
+    assert isinstance(outer, nodes.Pointer)
+    inner = table[outer.target]
+    assert isinstance(inner, nodes.Pointer) and inner.target == graph.named("struct tree")

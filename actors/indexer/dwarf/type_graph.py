@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Final
 
 from actors.indexer.dwarf import constants as dw
@@ -13,11 +15,14 @@ from actors.indexer.dwarf.type_kinds import describe
 from actors.indexer.dwarf.type_numbering import Limits, Numbering
 from actors.indexer.dwarf.unit import Entry
 from actors.indexer.dwarf.variables import location_of
-from strobe.model.type_nodes import Node, Opaque, TypeId
+from strobe.model.type_nodes import CUT, Array, Node, Opaque, Pointer, TypeId
 from strobe.model.typed import TypedFunction, TypedParameter, TypedVariable
 from strobe.model.types import TypeTable
 
 VARIABLES_MAX: Final = 64
+_DECLARATOR: Final = re.compile(r"(?:\*|(?:\[\d{1,9}\])+)\s*$")
+_COUNT: Final = re.compile(r"\d+")
+_MARKS_MAX: Final = 8
 _IN_CHARGE: Final = "__in_chrg"  # which of a constructor's variants is meant; each variant is a function of its own, without it
 
 
@@ -51,9 +56,16 @@ class TypeGraph:
         return TypedFunction(tuple(parameters), self.type(result), variadic)
 
     def named(self, name: str) -> TypeId | None:
-        """Of the type called `name`: qualified or, where no type is called just that, its last parts. None: there is none."""
-        entry = next(iter(self._index.types(name, self._limits.end)), None)
-        return None if entry is None else self.type(entry)
+        """Of the type called `name`: qualified or, where no type is called just that, its last parts. After it there may be `*` and `[4]`.
+        None: there is none."""
+        plain, declarator = _split_declarator(name)
+        entry = next(iter(self._index.types(plain, self._limits.end)), None)
+        if entry is None and plain != "void":
+            return None
+        number = self.type(entry)
+        for mark in declarator:
+            number = self._derived(number, mark)
+        return number
 
     def variables(self, name: str) -> list[TypedVariable]:
         """Global, static and thread-local variables called `name`: those that have a place or value first."""
@@ -90,8 +102,32 @@ class TypeGraph:
             number, entry = waiting
             self._numbering.nodes[number] = self._described(entry)
 
+    def _derived(self, target: TypeId, mark: str) -> TypeId:
+        """A pointer to the type, or an array of it, that debug info need not have."""
+        if len(self._numbering.nodes) >= self._limits.nodes:
+            self._numbering.cut += 1
+            return CUT
+        table = self.table()
+        node = table[target]
+        if mark == "*":
+            space = "" if node.name.endswith("*") else " "
+            return self._numbering.add(Pointer(f"{node.name}{space}*", node.language, 8, target))
+        counts = tuple(int(count) for count in _COUNT.findall(mark))
+        element = table.size(target)
+        return self._numbering.add(Array(node.name + mark, node.language, None if element is None else element * math.prod(counts), target, counts))
+
     def _described(self, entry: Entry) -> Node:
         try:
             return describe(entry, self._numbering)
         except DwarfError as error:
             return Opaque("?", "", "unknown", str(error))
+
+
+def _split_declarator(name: str) -> tuple[str, list[str]]:
+    """(`Order`, [`*`, `[4]`]) for `Order *[4]`: innermost first."""
+    marks: list[str] = []
+    name = name.strip()
+    while len(marks) < _MARKS_MAX and (match := _DECLARATOR.search(name)) and match.start():
+        marks.append(match.group().strip())
+        name = name[: match.start()].rstrip()
+    return name, marks[::-1]

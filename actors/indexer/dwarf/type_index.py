@@ -9,6 +9,7 @@ from typing import Final
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.file import DwarfFile
+from actors.indexer.dwarf.language import language_of
 from actors.indexer.dwarf.mentions import mentions
 from actors.indexer.dwarf.scopes import scopes_of
 from actors.indexer.dwarf.template_names import tidy, tidy_rust
@@ -16,6 +17,7 @@ from actors.indexer.dwarf.unit import Entry, Unit
 
 _AGGREGATES: Final = frozenset({dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE, dw.ENUMERATION_TYPE})
 TYPE_TAGS: Final = _AGGREGATES | {dw.TYPEDEF, dw.BASE_TYPE, dw.UNSPECIFIED_TYPE, dw.POINTER_TYPE}
+_TYPEDEFS: Final = frozenset({dw.TYPEDEF})
 VARIABLE_TAGS: Final = frozenset({dw.VARIABLE, dw.MEMBER})
 _CLOSED: Final = frozenset({dw.SUBPROGRAM, dw.LEXICAL_BLOCK, dw.INLINED_SUBROUTINE})
 _KEYWORD: Final = re.compile(r"^(?:struct|class|union|enum)\s+")
@@ -48,12 +50,24 @@ class TypeIndex:
         return self._definitions[key]
 
     def types(self, name: str, end: float) -> Iterator[Entry]:
-        """Types called `name`, fully qualified ones first; definitions before declarations."""
+        """Types called `name`, fully qualified ones first; definitions before declarations. `struct name` is no typedef; in C, a `name`
+        that is both is the typedef."""
+        keyword = _KEYWORD.match(name.strip())
+        found = self._types(name, _AGGREGATES if keyword else TYPE_TAGS, end)
+        first = next(found, None)
+        if first is None:
+            return
+        if not keyword and first.tag in _AGGREGATES and language_of(first.unit) == "c":
+            yield from self._types(name, _TYPEDEFS, end)
+        yield first
+        yield from found
+
+    def _types(self, name: str, tags: frozenset[int], end: float) -> Iterator[Entry]:
         wanted = _plain(_KEYWORD.sub("", name.strip()))
         scope, own = split_scope(wanted)
         near: list[Entry] = []
         for spelling in self._spellings(own, scope):
-            for entry in named_entries(self._file, spelling, TYPE_TAGS, end):
+            for entry in named_entries(self._file, spelling, tags, end):
                 full = _plain(scopes_of(entry) + spelling)
                 if full == wanted and not entry.has(dw.DECLARATION):
                     yield entry

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Literal
 
 from actors.indexer.dwarf import constants as dw
@@ -45,7 +46,8 @@ class _Parts:
 def record(entry: Entry, numbering: Numbering) -> nodes.Node:
     """Raises DwarfError."""
     parts = _Parts()
-    for child in entry.children():
+    children = list(entry.children())
+    for child in children:
         if not numbering.room_for_part():
             break
         parts.take(child, numbering)
@@ -59,7 +61,7 @@ def record(entry: Entry, numbering: Numbering) -> nodes.Node:
         members=tuple(parts.members),
         bases=tuple(parts.bases),
         alignment=entry.number(dw.ALIGNMENT),
-        vtable=0 if is_dynamic_class(entry, numbering) else None,
+        vtable=0 if is_dynamic_class(entry, children, numbering) else None,
         statics=tuple(parts.statics),
         template=tuple(parts.template),
         variant_part=parts.variants,
@@ -67,12 +69,12 @@ def record(entry: Entry, numbering: Numbering) -> nodes.Node:
     )
 
 
-def is_dynamic_class(entry: Entry, numbering: Numbering, depth: int = 0) -> bool:
+def is_dynamic_class(entry: Entry, children: Iterable[Entry], numbering: Numbering, depth: int = 0) -> bool:
     """Whether it has a vtable pointer: then at its start, its own or its primary base's (Itanium C++ ABI §2.4)."""
     key = key_of(entry)
     if key not in numbering.dynamic:
         numbering.dynamic[key] = False  # what inherits from itself
-        numbering.dynamic[key] = numbering.language(entry) == "c++" and any(_makes_dynamic(child, numbering, depth) for child in entry.children())
+        numbering.dynamic[key] = numbering.language(entry) == "c++" and any(_makes_dynamic(child, numbering, depth) for child in children)
     return numbering.dynamic[key]
 
 
@@ -84,4 +86,4 @@ def _makes_dynamic(child: Entry, numbering: Numbering, depth: int) -> bool:
     if child.tag != dw.INHERITANCE or depth > _INHERITANCE_MAX:
         return False
     parent = numbering.resolved(strip(type_of(child)))
-    return parent is not None and parent.tag in AGGREGATE_TAGS and is_dynamic_class(parent, numbering, depth + 1)
+    return parent is not None and parent.tag in AGGREGATE_TAGS and is_dynamic_class(parent, parent.children(), numbering, depth + 1)
