@@ -7,6 +7,7 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
+from weakref import WeakValueDictionary
 
 from strobe.errors import Code, StrobeError
 from strobe.runtime.log import Logger
@@ -38,6 +39,7 @@ class Sessions:
         self._numbers = itertools.count(1)
         self._warm: list[Process] = []
         self._taking = asyncio.Lock()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # of sessions that are being opened or closed
         self._warm_after = 0.0  # CLOCK_MONOTONIC
 
     def live(self) -> set[str]:
@@ -67,8 +69,20 @@ class Sessions:
         names = tuple(f"{_spare_name(role, number)}~" for role in self._roles)
         return any(process.identity.startswith(names) for process in self._table)
 
+    def _one_at_a_time(self, session_id: str) -> asyncio.Lock:
+        """Opening and closing a session follow one another as asked: a launch that is cancelled while its pair gets ready is closed once that
+        has happened, and only then can the next session take its id."""
+        lock = self._locks.get(session_id)
+        if lock is None:
+            lock = self._locks[session_id] = asyncio.Lock()
+        return lock
+
     async def open(self, session_id: str) -> list[Process]:
         """The pair of `session_id`, ready and adopted. Raises StrobeError."""
+        async with self._one_at_a_time(session_id):
+            return await self._open(session_id)
+
+    async def _open(self, session_id: str) -> list[Process]:
         if not self._roles:
             raise StrobeError(Code.ACTOR_UNAVAILABLE, "This node runs no sessions (STROBE_ROLES).", "Start it with session and spawner.", value=session_id)
         if session_id in self.live():
@@ -113,6 +127,10 @@ class Sessions:
 
     async def close(self, session_id: str, reason: str) -> None:
         """Ends what belongs to a session, the session first: it may still need its spawner to leave the target."""
+        async with self._one_at_a_time(session_id):
+            await self._close(session_id, reason)
+
+    async def _close(self, session_id: str, reason: str) -> None:
         mine = [process for process in self._table if process.session_id == session_id]
         for process in mine:
             process.leaving = True
