@@ -4,7 +4,7 @@ PYTEST := $(PY) -m pytest
 NATIVE := $(wildcard agent/native/*.c agent/native/*.h agent/native/*.S agent/native/*.lds agent/native/Makefile)
 GENERATORS := strobe.lanes.generate actors.spawner.bundle actors.gateway.schemas
 .DEFAULT_GOAL := help
-# Compiled once: a node starts in a third of the time.
+# Else each process would compile Strobe anew as it starts.
 unexport PYTHONDONTWRITEBYTECODE
 
 help:
