@@ -6,6 +6,7 @@ the file's size, mtime and headers.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import struct
@@ -62,9 +63,10 @@ def read(path: Path, stamp: bytes) -> bytes | None:
     """The body, or None when there is no such file, it was made from something else, or it is damaged (it is removed then)."""
     try:
         raw = path.read_bytes()
-        os.utime(path)  # when it was last used: see trim
     except FileNotFoundError:
         return None
+    with contextlib.suppress(OSError):  # gone meanwhile, or a home that cannot be written to: then nothing is trimmed either
+        os.utime(path)  # when it was last used: see trim
     if len(raw) >= HEADER_BYTES:
         magic, version, crc, made_from, size = _HEADER.unpack_from(raw, 0)
         if magic == _MAGIC and version == FORMAT and made_from == stamp and len(raw) == HEADER_BYTES + size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,3 +75,17 @@ def test_lanes_follow_a_pool_that_grows(tmp_path: Path) -> None:
         assert sorted(taken(lanes)) == [(1, 0, 10)] * 5 + [(1, 0, 30)]
     finally:
         path.unlink()
+
+
+def test_a_chunk_is_free_again_each_time_its_owner_dies_before_it_wrote_anything(pool: Pool) -> None:
+    owner = subprocess.Popen(["true"])
+    owner.wait()
+    lanes = Lanes(pool, {})
+    for serial in (1, 2, 3):
+        claim(pool, 3)
+        pool.chunks[3]["pid"] = pool.chunks[3]["tid"] = owner.pid
+        pool.chunks[3]["serial"] = serial
+        lanes.look(serial)
+        lanes.bury(serial + 1, 0)
+        lanes.look(serial + 1)
+        assert pool.chunks[3]["state"] == ChunkState.FREE, f"use {serial}"

@@ -76,9 +76,9 @@ class Lanes:
 
     def look(self, now_ns: int) -> int:
         """Takes a new look at all chunks; answers how many slots wait."""
-        heads = self._pool.heads.copy()
-        if heads.shape[0] > self._sent.size:
-            self._widen(heads.shape[0])
+        if (count := self._pool.chunk_count) > self._sent.size:
+            self._widen(count)
+        heads = self._pool.all_heads[: self._sent.size].copy()
         if self._looked and heads.tobytes() == self._heads.tobytes():  # nothing has moved: the usual case of an idle target
             return self._waiting()
         self._heads, self._looked = heads, True
@@ -124,7 +124,7 @@ class Lanes:
             thread = int(heads[index, _THREAD])
             if thread == blocked:
                 continue
-            if self._pool.heads[index, _SERIAL] != self._serial[index]:
+            if self._pool.all_heads[index, _SERIAL] != self._serial[index]:
                 continue  # claimed anew while the look was taken
             start, limit = int(self._sent[index]), int(self._limit[index])
             end = self._published_end(index, start, min(limit, start + slots_max))
@@ -150,14 +150,14 @@ class Lanes:
 
     def position(self) -> dict[int, tuple[int, int]]:
         """{chunk: (serial, slots sent)} of all chunks whose `read` does not say it already."""
-        ahead = np.flatnonzero((self._sent != self._pool.heads[:, _READ]) & (self._serial != 0))
+        ahead = np.flatnonzero((self._sent != self._pool.all_heads[: self._sent.size, _READ]) & (self._serial != 0))
         return {index: (int(self._serial[index]), int(self._sent[index])) for index in ahead.tolist()}
 
     def advance(self, advances: Sequence[Advance]) -> None:
         """The store has committed these."""
         for item in advances:
-            if self._pool.heads[item.index, _SERIAL] == item.serial:
-                self._pool.heads[item.index, _READ] = item.end
+            if self._pool.all_heads[item.index, _SERIAL] == item.serial:
+                self._pool.all_heads[item.index, _READ] = item.end
 
     def take_skipped(self) -> list[Advance]:
         """What was passed over since the last batch."""
@@ -207,7 +207,7 @@ class Lanes:
         Not before something is written in it: until its new owner has prepared it, it bears the serial of its former use, and what is known
         of that must not be taken for this one's. `written` is read first: with the same serial after it, it belongs to that serial's use.
         """
-        head = self._pool.heads[index]
+        head = self._pool.all_heads[index]
         written, serial = int(head[_WRITTEN]), int(head[_SERIAL])
         if not written or not serial:
             return
@@ -231,7 +231,7 @@ class Lanes:
         return published(self._pool.maps[index], start, limit)[1]
 
     def _slice(self, index: int, start: int, end: int) -> Slice:
-        head = self._pool.heads[index]  # as it is now: what is published was written after all of it
+        head = self._pool.all_heads[index]  # as it is now: what is published was written after all of it
         name = self._names.get(index)
         if name is None:
             name = self._names[index] = bytes(self._pool.chunks[index]["comm"]).split(b"\0")[0].decode(errors="replace")
@@ -239,7 +239,7 @@ class Lanes:
 
     def _close(self, index: int) -> None:
         """The owner is dead, so nothing in this chunk moves any more."""
-        head = self._pool.heads[index]
+        head = self._pool.all_heads[index]
         limit = min(int(head[_WRITTEN]), CHUNK_SLOTS)
         start = int(self._sent[index])
         if self._published_end(index, start, limit) < limit:
@@ -262,11 +262,12 @@ class Lanes:
 
     def _free(self, index: int) -> None:
         """For the next writer. Ordered so that a process killed between two steps leaves a chunk that is merely freed again."""
-        head = self._pool.heads[index]
+        head = self._pool.all_heads[index]
         head[_WRITTEN] = 0
         self._pool.maps[index] = 0
         head[_READ] = head[_PID] = head[_TID] = 0
         self._sent[index] = self._limit[index] = 0
+        self._final[index] = CHUNK_SLOTS
         self._heads[index] = 0  # whoever owns it next is not who this look saw
         self._pool.add_free(1)
         head[_STATE] = ChunkState.FREE
