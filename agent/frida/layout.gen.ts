@@ -2,7 +2,7 @@
 
 export interface Field { offset: number; type: "u8" | "u16" | "u32" | "u64" | "i32"; count: number }
 
-export const LAYOUT_VERSION = 1;
+export const LAYOUT_VERSION = 2;
 export const POOL_MAGIC = 0x4c4f4f5042525453n;
 export const HEADER_BYTES = 4096;
 export const HOOK_BYTES = 32;
@@ -25,6 +25,9 @@ export const CRASH_STACK_BYTES = 61440;
 export const CRASH_MAPS_OFFSET = 65536;
 export const CRASH_MAPS_BYTES = 65536;
 export const PLAN_OP_BYTES = 8;
+export const WALK_STEP_BYTES = 32;
+export const WALK_NOTHING = 4294967295;
+export const REGION_BYTES = 16;
 
 export const Clock = { MONOTONIC: 0, TSC: 1 } as const;
 
@@ -36,9 +39,15 @@ export const EntryFlag = { SAMPLED: 1, TRUNCATED: 2, TAIL_CALL: 4, NO_EXIT: 8 } 
 
 export const HookFlag = { ENABLED: 1, WANT_EXIT: 2, SAMPLED: 4 } as const;
 
-export const PlanOp = { END: 0, GPR: 1, XMM: 2, STACK: 3, CSTR: 4, STACK_CSTR: 5, WORD_XMM: 6 } as const;
+export const PlanOp = { END: 0, GPR: 1, XMM: 2, STACK: 3, CSTR: 4, STACK_CSTR: 5, WORD_XMM: 6, LEA: 7, VECTOR: 8, X87: 9, IMAGE: 10, WALK: 11 } as const;
 
 export const StringState = { OK: 0, NULL: 1, UNREADABLE: 2, TRUNCATED: 3 } as const;
+
+export const RegionState = { OK: 0, UNREADABLE: 1, CUT: 2 } as const;
+
+export const WalkFlag = { END_POINTER: 1, COUNT_32: 2, NOT: 4, SENTINEL: 8, THREAD_LOCAL: 16, SOFT: 32 } as const;
+
+export const WalkOp = { END: 0, POINT: 1, TEXT: 2, ARRAY: 3, EACH: 4, WHEN: 5, LIST: 6, TREE: 7, BLOCKS: 8, RING: 9, SWISS: 10, BTREE: 11, AT: 12, MAPPED: 13, DYNAMIC: 14 } as const;
 
 export const POOL_SIZE = 4096;
 export const POOL = {
@@ -114,6 +123,25 @@ export const ENTRY = {
     slots: { offset: 22, type: "u8", count: 1 },
     reserved: { offset: 23, type: "u8", count: 1 },
     word: { offset: 24, type: "u64", count: 1 },
+} as const satisfies Record<string, Field>;
+
+export const WALK_STEP_SIZE = 32;
+export const WALK_STEP = {
+    op: { offset: 0, type: "u8", count: 1 },
+    flags: { offset: 1, type: "u8", count: 1 },
+    limit: { offset: 2, type: "u16", count: 1 },
+    offset: { offset: 4, type: "u32", count: 1 },
+    size: { offset: 8, type: "u32", count: 1 },
+    target: { offset: 12, type: "u32", count: 1 },
+    a: { offset: 16, type: "u64", count: 1 },
+    b: { offset: 24, type: "u64", count: 1 },
+} as const satisfies Record<string, Field>;
+
+export const REGION_SIZE = 16;
+export const REGION = {
+    address: { offset: 0, type: "u64", count: 1 },
+    bytes: { offset: 8, type: "u32", count: 1 },
+    state: { offset: 12, type: "u32", count: 1 },
 } as const satisfies Record<string, Field>;
 
 export const STRING_SIZE = 8;

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LANE_LAYOUT_VERSION 1u
+#define LANE_LAYOUT_VERSION 2u
 #define LANE_POOL_MAGIC 0x4c4f4f5042525453ull
 #define LANE_HEADER_BYTES 4096u
 #define LANE_HOOK_BYTES 32u
@@ -27,6 +27,9 @@
 #define LANE_CRASH_MAPS_OFFSET 65536u
 #define LANE_CRASH_MAPS_BYTES 65536u
 #define LANE_PLAN_OP_BYTES 8u
+#define LANE_WALK_STEP_BYTES 32u
+#define LANE_WALK_NOTHING 4294967295u
+#define LANE_REGION_BYTES 16u
 
 #define LANE_CLOCK_MONOTONIC 0u
 #define LANE_CLOCK_TSC 1u
@@ -63,11 +66,43 @@
 #define LANE_PLAN_OP_CSTR 4u
 #define LANE_PLAN_OP_STACK_CSTR 5u
 #define LANE_PLAN_OP_WORD_XMM 6u
+#define LANE_PLAN_OP_LEA 7u
+#define LANE_PLAN_OP_VECTOR 8u
+#define LANE_PLAN_OP_X87 9u
+#define LANE_PLAN_OP_IMAGE 10u
+#define LANE_PLAN_OP_WALK 11u
 
 #define LANE_STRING_STATE_OK 0u
 #define LANE_STRING_STATE_NULL 1u
 #define LANE_STRING_STATE_UNREADABLE 2u
 #define LANE_STRING_STATE_TRUNCATED 3u
+
+#define LANE_REGION_STATE_OK 0u
+#define LANE_REGION_STATE_UNREADABLE 1u
+#define LANE_REGION_STATE_CUT 2u
+
+#define LANE_WALK_FLAG_END_POINTER 1u
+#define LANE_WALK_FLAG_COUNT_32 2u
+#define LANE_WALK_FLAG_NOT 4u
+#define LANE_WALK_FLAG_SENTINEL 8u
+#define LANE_WALK_FLAG_THREAD_LOCAL 16u
+#define LANE_WALK_FLAG_SOFT 32u
+
+#define LANE_WALK_OP_END 0u
+#define LANE_WALK_OP_POINT 1u
+#define LANE_WALK_OP_TEXT 2u
+#define LANE_WALK_OP_ARRAY 3u
+#define LANE_WALK_OP_EACH 4u
+#define LANE_WALK_OP_WHEN 5u
+#define LANE_WALK_OP_LIST 6u
+#define LANE_WALK_OP_TREE 7u
+#define LANE_WALK_OP_BLOCKS 8u
+#define LANE_WALK_OP_RING 9u
+#define LANE_WALK_OP_SWISS 10u
+#define LANE_WALK_OP_BTREE 11u
+#define LANE_WALK_OP_AT 12u
+#define LANE_WALK_OP_MAPPED 13u
+#define LANE_WALK_OP_DYNAMIC 14u
 
 struct lane_pool {
     uint64_t magic;
@@ -205,6 +240,36 @@ _Static_assert(offsetof(struct lane_entry, flags) == 21, "lane_entry.flags");
 _Static_assert(offsetof(struct lane_entry, slots) == 22, "lane_entry.slots");
 _Static_assert(offsetof(struct lane_entry, reserved) == 23, "lane_entry.reserved");
 _Static_assert(offsetof(struct lane_entry, word) == 24, "lane_entry.word");
+
+struct lane_walk_step {
+    uint8_t op;
+    uint8_t flags;
+    uint16_t limit;
+    uint32_t offset;
+    uint32_t size;
+    uint32_t target;
+    uint64_t a;
+    uint64_t b;
+};
+_Static_assert(sizeof(struct lane_walk_step) == 32, "lane_walk_step");
+_Static_assert(offsetof(struct lane_walk_step, op) == 0, "lane_walk_step.op");
+_Static_assert(offsetof(struct lane_walk_step, flags) == 1, "lane_walk_step.flags");
+_Static_assert(offsetof(struct lane_walk_step, limit) == 2, "lane_walk_step.limit");
+_Static_assert(offsetof(struct lane_walk_step, offset) == 4, "lane_walk_step.offset");
+_Static_assert(offsetof(struct lane_walk_step, size) == 8, "lane_walk_step.size");
+_Static_assert(offsetof(struct lane_walk_step, target) == 12, "lane_walk_step.target");
+_Static_assert(offsetof(struct lane_walk_step, a) == 16, "lane_walk_step.a");
+_Static_assert(offsetof(struct lane_walk_step, b) == 24, "lane_walk_step.b");
+
+struct lane_region {
+    uint64_t address;
+    uint32_t bytes;
+    uint32_t state;
+};
+_Static_assert(sizeof(struct lane_region) == 16, "lane_region");
+_Static_assert(offsetof(struct lane_region, address) == 0, "lane_region.address");
+_Static_assert(offsetof(struct lane_region, bytes) == 8, "lane_region.bytes");
+_Static_assert(offsetof(struct lane_region, state) == 12, "lane_region.state");
 
 struct lane_string {
     uint16_t offset;

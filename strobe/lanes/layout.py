@@ -28,7 +28,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-LAYOUT_VERSION: Final = 1
+LAYOUT_VERSION: Final = 2
 POOL_MAGIC: Final = 0x4C4F4F5042525453  # "STRBPOOL"
 HEADER_BYTES: Final = 4096
 HOOK_BYTES: Final = 32
@@ -186,9 +186,32 @@ class PlanOp(enum.IntEnum):
     CSTR = 4  # pointer in GPR arg: STRING descriptor at dst, at most imm bytes appended to the payload's tail
     STACK_CSTR = 5  # the same for a pointer at entry rsp + 8 + (imm >> 12), at most imm & 4095 bytes
     WORD_XMM = 6  # exit only: `word` is xmm0 instead of rax
+    LEA = 7  # enter only: the address entry rsp + 8 + imm itself, 8 bytes: where a value passed in memory is
+    VECTOR = 8  # 16 bytes of xmm[arg], whole (on exit 0 or 1)
+    X87 = 9  # exit only: 10 bytes of st(arg), arg 0 or 1, in 16 bytes of room, the rest 0
+    IMAGE = 10  # STRING descriptor, at dst, of the image (REGIONs) that the WALK steps after this one append to the payload's tail: at most imm bytes
+    WALK = 11  # runs the walk program that begins at step imm of the plan's walk section on the object that lies in the payload at dst
 
 
 PLAN_OP_BYTES: Final = 8
+WALK_STEP_BYTES: Final = 32
+WALK_NOTHING: Final = 0xFFFFFFFF  # a `target` that has no program
+WALK_STEP: Final = (  # a step of a walk program (WalkOp); the section is an array of them, programs end with END and refer to each other by index
+    Field("op", 0, "u8"),
+    Field("flags", 1, "u8"),  # WalkFlag
+    Field("limit", 2, "u16"),  # how many elements, nodes or units at most; WHEN: mask of the low 16 bits, 0 for none
+    Field("offset", 4, "u32"),  # in the object the program runs on
+    Field("size", 8, "u32"),  # bytes: of what is pointed to, of an element, a node, a character
+    Field("target", 12, "u32"),  # the program to run on each object copied
+    Field("a", 16, "u64"),
+    Field("b", 24, "u64"),
+)
+REGION_BYTES: Final = 16
+REGION: Final = (  # one copied stretch of the target's memory; its bytes follow, padded to a multiple of 8
+    Field("address", 0, "u64"),
+    Field("bytes", 8, "u32"),
+    Field("state", 12, "u32"),  # RegionState
+)
 STRING: Final = (  # the 8-byte descriptor of a captured string
     Field("offset", 0, "u16"),  # from the start of the payload
     Field("length", 2, "u16"),
@@ -201,3 +224,41 @@ class StringState(enum.IntEnum):
     NULL = 1
     UNREADABLE = 2
     TRUNCATED = 3
+
+
+class RegionState(enum.IntEnum):
+    OK = 0
+    UNREADABLE = 1  # the memory ends after `bytes`
+    CUT = 2  # there was more: a limit of the step, or the event's budget
+
+
+class WalkFlag(enum.IntFlag):
+    END_POINTER = 1  # ARRAY: the word at `a` is where the elements end, not how many there are
+    COUNT_32 = 2  # ARRAY: the number at `a` has 4 bytes instead of 8
+    NOT = 4  # WHEN: if it is outside
+    SENTINEL = 8  # LIST: ends at the object's own address + b
+    THREAD_LOCAL = 16  # AT: `a` counts from the thread pointer
+    SOFT = 32  # POINT: as many of the bytes as can be read
+
+
+class WalkOp(enum.IntEnum):
+    """What a walk program does. It runs on an object whose bytes were copied already; "field X" is what lies in it X bytes from its start.
+
+    What is copied becomes a region of the image, each stretch once; a null pointer copies nothing. A program ends early when the budget is used.
+    """
+
+    END = 0
+    POINT = 1  # field `offset` is a pointer: `size` bytes there, then `target` on them
+    TEXT = 2  # field `offset` is a pointer to characters of `size` bytes that end with a 0: at most `limit` of them, the 0 too where it comes
+    ARRAY = 3  # field `offset` is a pointer, field `a` how many elements of `size` bytes (WalkFlag): at most `limit`; `target` on each
+    EACH = 4  # `limit` objects of `size` bytes in a row, in the object itself at `offset`: `target` on each
+    WHEN = 5  # `target` on the same object if the unsigned number of `size` bytes at `offset` is in a..b
+    LIST = 6  # field `offset` points to the first node (`size` bytes), its field `a` to the next; ends at null, at the first node, at SENTINEL
+    TREE = 7  # field `offset` points to the root; fields `a` and `b` of a node point to its left and right side: in order from the left; `target` on each
+    BLOCKS = 8  # deque of libstdc++: fields `offset` and `a` are its first and last iterators {cur, first, last, node}; elements of `size` bytes, b in a block
+    RING = 9  # ARRAY that wraps: field `offset` pointer, fields `a` low half: capacity, high half: first index, `b` low half: count (offsets of u64 fields)
+    SWISS = 10  # hash table of Rust: fields `offset` control bytes, `a` bucket mask; buckets of `size` bytes below the control bytes; `target` on each full one
+    BTREE = 11  # map of Rust: fields `offset` root, `a` height; leaf nodes of `size` bytes; b: offsets in a node, low half of its edges, high half of its u16 length
+    AT = 12  # `size` bytes at the address `a` itself, then `target` on them
+    MAPPED = 13  # deque of libc++: field `offset` points to the block pointers; `a` low half: start, high half: count (offsets of u64); b elements of `size` in a block
+    DYNAMIC = 14  # Rust's `dyn`: field `offset` points to the value, field `a` to its vtable, whose second word is the value's size: at most `limit` bytes

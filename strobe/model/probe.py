@@ -10,24 +10,36 @@ Scalar = Literal["int", "uint", "float", "bool", "char", "enum", "pointer", "cst
 
 
 class Value(Noun):
-    """How one captured value is decoded. `source` is where the payload holds it: (`payload`, offset) or the entry's `word`."""
+    """How one captured value is decoded. `source` is where the payload holds it: (`payload`, offset) or the entry's `word`.
+
+    `scalar` and `size` say what is there at once, as a number or text with a column of its own. Where `type` is set, the value can be shown whole: its
+    bytes lie in the payload at `offset` (`home` payload), or in the image, at the address that the payload holds at `offset` (`home` pointed).
+    """
 
     name: str
     type_name: str  # as written in the source: "const char *", "Color", "u32"
     scalar: Scalar
-    size: int  # bytes captured: 1, 2, 4, 8; 0 for opaque (shown as <struct T>, deep values are a later feature)
+    size: int  # bytes captured: 1, 2, 4, 8; 0 for opaque: no number, and without a type nothing to show
     source: Literal["payload", "word", "none"]
     offset: int = 0  # in the payload
     enumerators: dict[str, int] | None = None
+    type: int | None = None  # in the table that Plan.types names
+    home: Literal["payload", "pointed"] = "payload"
+    artificial: bool = False  # `this`
 
 
 class Plan(Noun):
-    """A capture plan: `ops` is the recorder's binary list (enter ops, END, exit ops, END; layout.PlanOp), the rest decodes it."""
+    """A capture plan: `ops` is the recorder's binary list (enter ops, END, exit ops, END; layout.PlanOp; then the walk section: WALK_STEPs), the rest
+    decodes it. `image` and `exit_image`: payload offsets of the image's descriptor in enter and exit entries (None: there is no image)."""
 
     ops: bytes
     typed: bool  # False: raw registers, no types known
     arguments: list[Value]
     result: Value | None  # None: returns nothing, or unknown (untyped plans show rax)
+    types: str | None = None  # key of the type table that Value.type counts in
+    image: int | None = None
+    exit_image: int | None = None
+    depth: int = 0  # what it was made for; 0: scalars only
 
 
 class Place(Noun):

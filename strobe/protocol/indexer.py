@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from strobe.model.base import Noun
 from strobe.model.probe import Frame, Module, Place, Plan
 from strobe.protocol.base import Ask, Reply
@@ -55,16 +57,19 @@ class Resolve(Ask):
 class PlansReply(Reply):
     plans: list[Plan]  # one per place, same order; untyped (raw registers) where no DWARF says more
     complete: bool  # False: the deadline cut typing short; ask again for the rest
+    types: dict[str, bytes] = {}  # key (Plan.types) → msgpack of TypeTable.to_wire()
 
 
 class Plans(Ask):
-    """Capture plans from DWARF 4/5 types by ABI class. Places without debug info get the raw plan."""
+    """Capture plans from DWARF 4/5 types by ABI class. Places without debug info get the raw plan. `depth`: how far pointers are followed."""
 
     TYPE: ClassVar = "indexer.plans"
     REPLY: ClassVar[type[Reply]] = PlansReply
     places: list[Place]
     symbols_path: str | None = None
     budget_ms: int = 1000
+    depth: int = Field(default=3, ge=0, le=10)
+    project_root: str | None = None  # its .strobe/formatters count
 
 
 class FramesReply(Reply):

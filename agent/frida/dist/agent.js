@@ -46,13 +46,23 @@
     POOL_MAGIC: () => POOL_MAGIC,
     POOL_SIZE: () => POOL_SIZE,
     PlanOp: () => PlanOp,
+    REGION: () => REGION,
+    REGION_BYTES: () => REGION_BYTES,
+    REGION_SIZE: () => REGION_SIZE,
+    RegionState: () => RegionState,
     SLOT_BYTES: () => SLOT_BYTES,
     SPAN_THREAD_SHIFT: () => SPAN_THREAD_SHIFT,
     STRING: () => STRING,
     STRING_SIZE: () => STRING_SIZE,
-    StringState: () => StringState
+    StringState: () => StringState,
+    WALK_NOTHING: () => WALK_NOTHING,
+    WALK_STEP: () => WALK_STEP,
+    WALK_STEP_BYTES: () => WALK_STEP_BYTES,
+    WALK_STEP_SIZE: () => WALK_STEP_SIZE,
+    WalkFlag: () => WalkFlag,
+    WalkOp: () => WalkOp
   });
-  var LAYOUT_VERSION = 1;
+  var LAYOUT_VERSION = 2;
   var POOL_MAGIC = 0x4c4f4f5042525453n;
   var HEADER_BYTES = 4096;
   var HOOK_BYTES = 32;
@@ -75,13 +85,19 @@
   var CRASH_MAPS_OFFSET = 65536;
   var CRASH_MAPS_BYTES = 65536;
   var PLAN_OP_BYTES = 8;
+  var WALK_STEP_BYTES = 32;
+  var WALK_NOTHING = 4294967295;
+  var REGION_BYTES = 16;
   var Clock = { MONOTONIC: 0, TSC: 1 };
   var ChunkState = { FREE: 0, OWNED: 1, CLOSED: 2 };
   var Kind = { ENTER: 1, EXIT: 2, UNWIND: 3, YIELD: 4, RESUME: 5, OUTPUT_MARK: 6, LOG: 7, WATCH: 8, EXCEPTION: 9, THREAD_NAME: 10, PAD: 11 };
   var EntryFlag = { SAMPLED: 1, TRUNCATED: 2, TAIL_CALL: 4, NO_EXIT: 8 };
   var HookFlag = { ENABLED: 1, WANT_EXIT: 2, SAMPLED: 4 };
-  var PlanOp = { END: 0, GPR: 1, XMM: 2, STACK: 3, CSTR: 4, STACK_CSTR: 5, WORD_XMM: 6 };
+  var PlanOp = { END: 0, GPR: 1, XMM: 2, STACK: 3, CSTR: 4, STACK_CSTR: 5, WORD_XMM: 6, LEA: 7, VECTOR: 8, X87: 9, IMAGE: 10, WALK: 11 };
   var StringState = { OK: 0, NULL: 1, UNREADABLE: 2, TRUNCATED: 3 };
+  var RegionState = { OK: 0, UNREADABLE: 1, CUT: 2 };
+  var WalkFlag = { END_POINTER: 1, COUNT_32: 2, NOT: 4, SENTINEL: 8, THREAD_LOCAL: 16, SOFT: 32 };
+  var WalkOp = { END: 0, POINT: 1, TEXT: 2, ARRAY: 3, EACH: 4, WHEN: 5, LIST: 6, TREE: 7, BLOCKS: 8, RING: 9, SWISS: 10, BTREE: 11, AT: 12, MAPPED: 13, DYNAMIC: 14 };
   var POOL_SIZE = 4096;
   var POOL = {
     magic: { offset: 0, type: "u64", count: 1 },
@@ -152,6 +168,23 @@
     slots: { offset: 22, type: "u8", count: 1 },
     reserved: { offset: 23, type: "u8", count: 1 },
     word: { offset: 24, type: "u64", count: 1 }
+  };
+  var WALK_STEP_SIZE = 32;
+  var WALK_STEP = {
+    op: { offset: 0, type: "u8", count: 1 },
+    flags: { offset: 1, type: "u8", count: 1 },
+    limit: { offset: 2, type: "u16", count: 1 },
+    offset: { offset: 4, type: "u32", count: 1 },
+    size: { offset: 8, type: "u32", count: 1 },
+    target: { offset: 12, type: "u32", count: 1 },
+    a: { offset: 16, type: "u64", count: 1 },
+    b: { offset: 24, type: "u64", count: 1 }
+  };
+  var REGION_SIZE = 16;
+  var REGION = {
+    address: { offset: 0, type: "u64", count: 1 },
+    bytes: { offset: 8, type: "u32", count: 1 },
+    state: { offset: 12, type: "u32", count: 1 }
   };
   var STRING_SIZE = 8;
   var STRING = {
