@@ -258,7 +258,7 @@ class WalkOp(enum.IntEnum):
     BLOCKS = 8  # deque of libstdc++: fields `offset` and `a` are its first and last iterators {cur, first, last, node}; elements of `size` bytes, b in a block
     RING = 9  # ARRAY that wraps: field `offset` pointer, fields `a` low half: capacity, high half: first index, `b` low half: count (offsets of u64 fields)
     SWISS = 10  # hash table of Rust: fields `offset` control bytes, `a` bucket mask; buckets of `size` bytes below the control bytes; `target` on each full one
-    BTREE = 11  # map of Rust: fields `offset` root, `a` height; leaf nodes of `size` bytes; b: offsets in a node, low half of its edges, high half of its u16 length
+    BTREE = 11  # map of Rust: fields `offset` root, `a` height; leaf nodes of `size` bytes; b: in a node, low half: edges, high half: u16 length
     AT = 12  # `size` bytes at the address `a` itself, then `target` on them
-    MAPPED = 13  # deque of libc++: field `offset` points to the block pointers; `a` low half: start, high half: count (offsets of u64); b elements of `size` in a block
+    MAPPED = 13  # deque of libc++: field `offset` points to the block pointers; `a`: u64 start (low half) and count (high half); b elements of `size` a block
     DYNAMIC = 14  # Rust's `dyn`: field `offset` points to the value, field `a` to its vtable, whose second word is the value's size: at most `limit` bytes
