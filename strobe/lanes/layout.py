@@ -239,6 +239,7 @@ class WalkFlag(enum.IntFlag):
     SENTINEL = 8  # LIST: ends at the object's own address + b
     THREAD_LOCAL = 16  # AT: `a` counts from the thread pointer
     SOFT = 32  # POINT: as many of the bytes as can be read
+    COUNTED = 64  # EACH: as many as the u16 at `a` says, at most `limit`
 
 
 class WalkOp(enum.IntEnum):
@@ -250,7 +251,7 @@ class WalkOp(enum.IntEnum):
     END = 0
     POINT = 1  # field `offset` is a pointer: `size` bytes there, then `target` on them
     TEXT = 2  # field `offset` is a pointer to characters of `size` bytes that end with a 0: at most `limit` of them, the 0 too where it comes
-    ARRAY = 3  # field `offset` is a pointer, field `a` how many elements of `size` bytes (WalkFlag): at most `limit`; `target` on each
+    ARRAY = 3  # field `offset` is a pointer, field `a` how many elements of `size` bytes (WalkFlag), `b` bytes behind it: at most `limit`; `target` on each
     EACH = 4  # `limit` objects of `size` bytes in a row, in the object itself at `offset`: `target` on each
     WHEN = 5  # `target` on the same object if the unsigned number of `size` bytes at `offset` is in a..b
     LIST = 6  # field `offset` points to the first node (`size` bytes), its field `a` to the next; ends at null, at the first node, at SENTINEL
@@ -258,7 +259,7 @@ class WalkOp(enum.IntEnum):
     BLOCKS = 8  # deque of libstdc++: fields `offset` and `a` are its first and last iterators {cur, first, last, node}; elements of `size` bytes, b in a block
     RING = 9  # ARRAY that wraps: field `offset` pointer, fields `a` low half: capacity, high half: first index, `b` low half: count (offsets of u64 fields)
     SWISS = 10  # hash table of Rust: fields `offset` control bytes, `a` bucket mask; buckets of `size` bytes below the control bytes; `target` on each full one
-    BTREE = 11  # map of Rust: fields `offset` root, `a` height; leaf nodes of `size` bytes; b: in a node, low half: edges, high half: u16 length
+    BTREE = 11  # map of Rust: fields `offset` root, `a` height; leaf nodes of `size` bytes; b: in one, low half: edges, high half: u16 length; `target` on each
     AT = 12  # `size` bytes at the address `a` itself, then `target` on them
     MAPPED = 13  # deque of libc++: field `offset` points to the block pointers; `a`: u64 start (low half) and count (high half); b elements of `size` a block
     DYNAMIC = 14  # Rust's `dyn`: field `offset` points to the value, field `a` to its vtable, whose second word is the value's size: at most `limit` bytes
