@@ -80,6 +80,8 @@ class Session(Actor):
         self.event_limit = ask.event_limit
         if ask.project_root:
             target.journal.project_root = ask.project_root
+        if ask.serialization_depth is not None:
+            await tracing.set_depth(ask.serialization_depth)
         if not ask.add and not ask.remove:
             return self._trace_reply(None, [])
         outcome = await tracing.change(ask.add, ask.remove)

@@ -21,6 +21,7 @@ from strobe.protocol.session import Launch
 from strobe.protocol.spawner import Patch
 
 VERSION = 1
+DEFAULT_DEPTH = 3
 
 
 @dataclass
@@ -30,6 +31,8 @@ class Journal:
     launch: Launch
     probes: Probes = field(default_factory=Probes)
     recorder: str = "none"  # none, native, fallback
+    remote: int | None = None  # strobe_remote in the target
+    depth: int = DEFAULT_DEPTH
     internal: list[Patch] = field(default_factory=list)
     project_root: str = ""
     stopped: bool = False
@@ -59,10 +62,13 @@ class Journal:
             "patterns": self.probes.patterns,
             "nextId": self.probes.next_id,
             "installed": [
-                (item.hook.model_dump(), item.patch.model_dump() if item.patch else None, item.enabled) for item in self.probes.installed.values()
+                (item.hook.model_dump(), item.patch.model_dump() if item.patch else None, item.enabled, item.earlier)
+                for item in self.probes.installed.values()
             ],
             "refused": [(address, item.model_dump()) for address, item in self.probes.refused.items()],
             "recorder": self.recorder,
+            "remote": self.remote,
+            "depth": self.depth,
             "internal": [patch.model_dump() for patch in self.internal],
             "projectRoot": self.project_root,
             "stopped": self.stopped,
@@ -73,14 +79,16 @@ class Journal:
     @classmethod
     def _from_wire(cls, wire: dict[str, Any]) -> Journal:
         probes = Probes(patterns=wire["patterns"], next_id=wire["nextId"])
-        for hook_wire, patch_wire, enabled in wire["installed"]:
+        for hook_wire, patch_wire, enabled, earlier in wire["installed"]:
             hook = Hook.model_validate(hook_wire)
-            probes.installed[hook.address] = Installed(hook, Patch.model_validate(patch_wire) if patch_wire else None, enabled)
+            probes.installed[hook.address] = Installed(hook, Patch.model_validate(patch_wire) if patch_wire else None, enabled, earlier)
         probes.refused = {address: Refused.model_validate(item) for address, item in wire["refused"]}
         return cls(
             launch=Launch.model_validate(wire["launch"]),
             probes=probes,
             recorder=wire["recorder"],
+            remote=wire["remote"],
+            depth=wire["depth"],
             internal=[Patch.model_validate(item) for item in wire["internal"]],
             project_root=wire["projectRoot"],
             stopped=wire["stopped"],

@@ -120,7 +120,7 @@ def _undo(keeper: Keeper, pool: Pool) -> None:
 async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, pool: Pool, keeper: Keeper, collector_for: Any, stages: Stages) -> Launched:
     status = keeper.status()
     pool.set_streams(status.stream_dev, status.stream_ino)
-    journal = Journal(launch=ask, project_root=ask.project_root)
+    journal = Journal(launch=ask, project_root=ask.project_root, depth=ask.serialization_depth)
     collector: Collector = collector_for(pool, keeper)
     target = Target(ask.session_id, folder, journal, keeper, pool, collector, capabilities(finding_of(facts, ask, "none", has_symbols=False)))
     target.took(Started(status.pid))
@@ -138,6 +138,7 @@ async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, poo
     except BaseException:
         await asyncio.to_thread(collector.abandon)
         raise
+    tracing.typing.begin()
     stages.done("run")
     return Launched(target, tracing, matched, warnings, stages)
 

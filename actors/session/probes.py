@@ -14,11 +14,13 @@ PATTERNS_MAX = 1000
 
 @dataclass
 class Installed:
-    """One hook in the target: `patch` is None where the fallback installed it."""
+    """One hook in the target: `patch` is None where the fallback installed it. `earlier`: ids it had with other plans; a call may still be on its way
+    with one, and where the process died while it was exchanged, nobody knows which one counts: flags are set for all."""
 
     hook: Hook
     patch: Patch | None
     enabled: bool = True
+    earlier: list[int] = field(default_factory=list)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from actors.session.capabilities import capabilities
 from actors.session.journal import Journal
 from actors.session.launching import finding_of
 from actors.session.lifecycle import Started
-from actors.session.target import Asker, Target
+from actors.session.target import TYPES_PREFIX, Asker, Target
 from strobe import paths
 from strobe.errors import Code, StrobeError
 from strobe.lanes.pool import open_pool
@@ -36,6 +36,7 @@ async def recover(actor: Asker, folder: Path, collector_for: Any) -> Target:
     target.took(Started(keeper.status().pid))
     _forget_unpatched(target)
     collector.start()
+    target.announce_types({path.name.removeprefix(TYPES_PREFIX): path.read_bytes() for path in folder.glob(f"{TYPES_PREFIX}*")})
     # Announced again: the process may have died before the store had them. The store knows hooks by id.
     target.collector.announce_hooks([item.hook for item in journal.probes.installed.values()])
     target.collector.tell_session({"pid": target.life.pid, "detail": {"capabilities": target.capabilities.model_dump(by_alias=True)}})

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from actors.session.collector import Collector
 from actors.session.journal import Journal
 from actors.session.lifecycle import Life, Stimulus, step
+from actors.session.probes import Installed
 from strobe.errors import Code, StrobeError
 from strobe.lanes.layout import HookFlag
 from strobe.lanes.pool import Pool
 from strobe.launch.keeper import Keeper
 from strobe.model.session import Capabilities
 from strobe.protocol.base import Ask
+
+TYPES_PREFIX: Final = "types-"
 
 
 class Asker(Protocol):
@@ -34,6 +37,7 @@ class Target:
     capabilities: Capabilities
     life: Life = field(default_factory=Life)
     crash: dict[str, Any] | None = None
+    types_told: set[str] = field(default_factory=set)
 
     @property
     def pid(self) -> int:
@@ -52,6 +56,24 @@ class Target:
     def set_hook(self, hook_id: int, flags: HookFlag) -> None:
         """Takes effect at the next call: writers read the flags each time."""
         self.pool.hooks[hook_id]["flags"] = int(flags)
+
+    def set_hooks(self, item: Installed, flags: HookFlag) -> None:
+        for hook_id in (item.hook.id, *item.earlier):
+            self.set_hook(hook_id, flags)
+
+    def copy_flags(self, from_id: int, to_id: int) -> None:
+        """Before the second hook takes the first one's place."""
+        for name in ("flags", "sample_period"):
+            self.pool.hooks[to_id][name] = self.pool.hooks[from_id][name]
+
+    def announce_types(self, types: dict[str, bytes]) -> None:
+        """To the store before hooks that name them; kept in the folder for a successor of this process."""
+        fresh = {key: body for key, body in types.items() if key not in self.types_told}
+        for key, body in fresh.items():
+            (self.folder / f"{TYPES_PREFIX}{key}").write_bytes(body)
+        self.types_told |= fresh.keys()
+        if fresh:
+            self.collector.announce_types(fresh)
 
     def require_running(self) -> int:
         """The pid. Errors: PROCESS_EXITED with how it ended."""

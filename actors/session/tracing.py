@@ -9,15 +9,15 @@ from actors.session.modules import is_own, mapped_modules
 from actors.session.probes import Installed
 from actors.session.ptrace import patching
 from actors.session.target import Asker, Target
+from actors.session.typing_up import FIRST_MS, TypingUp
 from strobe.errors import Code, StrobeError
 from strobe.lanes.layout import HookFlag
 from strobe.model.probe import Hook, Module, Place, Refused
-from strobe.protocol.indexer import Plans, PlansReply, Resolve, ResolveReply
+from strobe.protocol.indexer import Resolve, ResolveReply
 from strobe.protocol.spawner import Enter, HookSpec, Prepare, PrepareReply
 
 RESOLVE_S = 20.0
 PREPARE_S = 30.0
-PLANS_BUDGET_MS = 1500
 HOOKS_MAX = 10_000
 # Functions that return twice, or save or inspect the address they return to: their calls are recorded, their exits can't be.
 NO_EXIT = frozenset({
@@ -41,6 +41,7 @@ class Tracing:
         self.actor = actor
         self.target = target
         self.lock = asyncio.Lock()
+        self.typing = TypingUp(actor, target, self.lock)
 
     async def resolve(self, patterns: list[str], modules: list[Module]) -> tuple[dict[int, Place], list[str]]:
         """Places by runtime address, and what to tell the caller about patterns that matched nothing or too much."""
@@ -65,12 +66,13 @@ class Tracing:
         """Ids and capture plans for places, announced to the store before any record can use them."""
         if not places:
             return []
-        ask = Plans(places=places, symbols_path=self.target.journal.launch.symbols_path, budget_ms=PLANS_BUDGET_MS)
-        reply: PlansReply = await self.actor.ask("indexer", ask, deadline_s=RESOLVE_S)
+        reply = await self.typing.plans(places, FIRST_MS)
         bias = {module.path: module.bias for module in modules}
+        self.target.collector.announce_modules(bias)
         hooks = self.target.journal.probes.new_hooks(places, [bias[place.module] + place.offset for place in places], reply.plans)
         self.target.journal.save(self.target.folder)
         self.target.collector.announce_hooks(hooks)
+        self.typing.note(hooks, complete=reply.complete)
         return hooks
 
     async def enter(self) -> None:
@@ -97,6 +99,7 @@ class Tracing:
                 target.journal.probes.installed[hook.address] = Installed(hook, patches.get(hook.id))
                 target.set_hook(hook.id, flags_of(hook))
         target.journal.recorder = reply.recorder
+        target.journal.remote = reply.remote_address if reply.remote_address is not None else target.journal.remote
         target.journal.internal += [patch for patch in reply.patches if not patch.hook]
         target.journal.save(target.folder)
         return reply
@@ -125,17 +128,29 @@ class Tracing:
             wanted, warnings = await self.resolve(patterns, modules)
             target.journal.probes.patterns = patterns
             await self._apply(wanted, modules)
-            return Outcome(matched=len(wanted), warnings=warnings)
+        self.typing.begin()
+        return Outcome(matched=len(wanted), warnings=warnings)
+
+    async def set_depth(self, depth: int) -> None:
+        """What is traced already is captured so deep from now on. What can't be planned at once follows in the background."""
+        target = self.target
+        if depth == target.journal.depth:
+            return
+        target.require_running()
+        target.journal.depth = depth
+        self.typing.wanting |= {address for address, item in target.journal.probes.installed.items() if item.patch is not None and item.hook.plan.typed}
+        await self.typing.retype(FIRST_MS)
+        self.typing.begin()
 
     async def _apply(self, wanted: dict[int, Place], modules: list[Module]) -> None:
         target = self.target
         difference = target.journal.probes.difference(wanted)
         for item in difference.disable:
             item.enabled = False
-            target.set_hook(item.hook.id, HookFlag(0))
+            target.set_hooks(item, HookFlag(0))
         for item in difference.enable:
             item.enabled = True
-            target.set_hook(item.hook.id, flags_of(item.hook))
+            target.set_hooks(item, flags_of(item.hook))
         hooks = await self.new_hooks(difference.install, modules)
         if hooks:
             reply = await self.prepare(hooks)

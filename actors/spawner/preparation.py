@@ -27,10 +27,11 @@ class Loaded:
     status: int
     internals: list[Internal]
     arm: int
+    remote: int
 
     @classmethod
     def from_agent(cls, row: dict[str, Any]) -> Loaded:
-        return cls(row["status"], [Internal.from_agent(item) for item in row["internals"]], int(row["arm"], 16))
+        return cls(row["status"], [Internal.from_agent(item) for item in row["internals"]], int(row["arm"], 16), int(row["remote"], 16))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ def finish(pid: int, preparation: Preparation) -> PrepareReply:
         refused_ids=[hook.id for hook, _ in failed],
         recorder="native",
         arm_address=preparation.loaded.arm,
+        remote_address=preparation.loaded.remote,
         detail=_unseen(refused, preparation.loaded.internals),
     )
 

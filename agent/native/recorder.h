@@ -53,6 +53,12 @@ extern const uint32_t strobe_internals_count;
  * system calls only; needs 512 bytes of stack. 0, or -errno. Idempotent. */
 int strobe_arm(void);
 
+/* Called by the session on a held thread while no Frida is here: STROBE_REMOTE_DESK (bytes) answers an address that the session may write to;
+ * STROBE_REMOTE_REPLAN (items, count) registers hooks, as strobe_hook_new does, for functions that have thunks already, and answers how many. */
+enum { STROBE_REMOTE_DESK = 1, STROBE_REMOTE_REPLAN = 2 };
+struct strobe_replan { uint64_t function; uint32_t hook_id, plan_bytes; uint64_t plan_offset /* from the first item */, hook, entry; };
+uint64_t strobe_remote(uint64_t what, uint64_t a, uint64_t b);
+
 /* asm entry points for thunks */
 extern char strobe_enter_gpr[], strobe_enter_xmm[];
 

@@ -49,6 +49,7 @@ class PrepareReply(Reply):
     refused_ids: list[int]
     recorder: str  # "native", "fallback" (Interceptor + CModule: already installed, no patches), "none"
     arm_address: int | None  # strobe_arm in the target
+    remote_address: int | None = None  # strobe_remote in the target
     detail: str | None = None
 
 

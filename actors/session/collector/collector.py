@@ -72,6 +72,15 @@ class Collector:
         for start in range(0, len(wire), HOOKS_PER_BATCH):
             self._submit(Submission("hooks", {"hooks": wire[start : start + HOOKS_PER_BATCH]}))
 
+    def announce_types(self, types: dict[str, bytes]) -> None:
+        """Type bundles by key (strobe/values/bundle.py), before the hooks that name them."""
+        for key, body in types.items():
+            self._submit(Submission("hooks", {"hooks": [], "types": {key: body}}))
+
+    def announce_modules(self, modules: dict[str, int]) -> None:
+        """Load bias by path: what link-time addresses in types and values count from."""
+        self._submit(Submission("hooks", {"hooks": [], "modules": modules}))
+
     def tell_event(self, kind: str, ticks: int, pid: int, tid: int, text: str, data: dict[str, Any]) -> None:
         """`ticks` in the pool's clock. A `crash` with the time and thread of a crash page lets that page go once the store has it."""
         event = {"type": kind, "pid": pid, "tid": tid, "text": text, "data": data}

@@ -32,15 +32,15 @@ class CallFailed(Exception):
     """The function did not return. The thread has its own registers back."""
 
 
-def call(world: StoppedWorld, memory: Memory, function: int) -> int:
-    """What `function()` returns (as a signed 32-bit number), on the main thread where it is held. Raises CallFailed."""
+def call(world: StoppedWorld, memory: Memory, function: int, *arguments: int) -> int:
+    """What `function(*arguments)` (at most three) returns in rax, on the main thread where it is held. Raises CallFailed."""
     tracee = world.tracees.get(world.pid) or next(iter(world.tracees.values()))
     vectors = calls.get_vector_state(tracee.tid)
     mask = calls.get_signal_mask(tracee.tid)
     one = _Call(world.pid, tracee, find_syscall(memory))
     calls.set_signal_mask(tracee.tid, ALL_SIGNALS)
     try:
-        return one.run(memory, function)
+        return one.run(memory, function, *arguments)
     finally:
         calls.set_registers(tracee.tid, tracee.registers)
         calls.set_vector_state(tracee.tid, vectors)
@@ -70,9 +70,10 @@ class _Call:
         self._trap = trap
         self._deadline = time.perf_counter() + CALL_S
 
-    def run(self, memory: Memory, function: int) -> int:
+    def run(self, memory: Memory, function: int, first: int = 0, second: int = 0, third: int = 0) -> int:
         registers = Registers.from_buffer_copy(self._saved)
         registers.rip = function
+        registers.rdi, registers.rsi, registers.rdx = first, second, third
         registers.rsp = ((self._saved.rsp - RED_ZONE) & -16) - 8
         registers.rax, registers.orig_rax = 0, NO_SYSCALL
         registers.eflags &= ~DIRECTION_AND_TRAP_FLAGS
@@ -80,7 +81,7 @@ class _Call:
         calls.set_registers(self.tid, registers)
         result = self._until_trap()
         self._leave_syscall()
-        return (result & 0xFFFFFFFF) - ((result & 0x80000000) << 1)
+        return result & NO_SYSCALL
 
     def _until_trap(self) -> int:
         """What the function returned: the number of the system call that its return address leads to."""

@@ -19,20 +19,17 @@ from typing import Final
 
 import numpy as np
 
+from actors.session.ptrace.attempts import until_done
 from actors.session.ptrace.call import CallFailed, call
 from actors.session.ptrace.changes import Change, Changes
 from actors.session.ptrace.memory import Memory
 from actors.session.ptrace.threads import process_dead, thread_state
-from actors.session.ptrace.tracer import run_as_tracer
 from actors.session.ptrace.world import STOP_S, NotStopped, StoppedWorld
 from strobe.errors import Code, StrobeError
 from strobe.protocol.spawner import Patch, Write
 
-RETRY_S: Final = 5.0
 PATIENCE: Final = 8  # attempts after which a stop may take twice as long: on an overloaded machine threads get no processor to stop on
 PATIENCE_MAX: Final = 3  # doublings
-PAUSE_S: Final = 0.002
-PAUSE_S_MAX: Final = 0.050
 WRITING_S: Final = 0.010  # of one stop; what does not fit is written in the next one
 STACK_BYTES: Final = 16384
 
@@ -82,17 +79,7 @@ def _operate(
     work = _Work(pid, {patch.address: patch for patch in patches}, changes, arm_address, into_thunks, run)
     with Memory(pid) as memory:
         _write(memory, writes, pid)
-        deadline = time.monotonic() + RETRY_S
-        pause_s = PAUSE_S
-        while not work.finished:
-            work.outcome.attempts += 1
-            try:
-                run_as_tracer(lambda: work.once(memory))
-            except (NotStopped, ProcessLookupError) as reason:
-                if time.monotonic() > deadline:
-                    raise _unstoppable(pid, reason) from None
-                time.sleep(pause_s)
-                pause_s = min(pause_s * 2, PAUSE_S_MAX)
+        until_done(pid, lambda: work.once(memory))
     return work.outcome
 
 
@@ -106,11 +93,6 @@ def _write(memory: Memory, writes: Sequence[Write], pid: int) -> None:
             raise StrobeError(Code.PROCESS_EXITED, f"Process {pid} has ended.", "Launch it again.", value=pid) from None
         what = f"Code of process {pid} cannot be written through /proc/{pid}/mem ({error.strerror})."
         raise StrobeError(Code.FRIDA_ATTACH_FAILED, what, "A kernel started with proc_mem.force_override=never forbids it.", value=pid) from error
-
-
-def _unstoppable(pid: int, reason: Exception) -> StrobeError:
-    what = f"Process {pid} could not be stopped for a change: {reason}."
-    return StrobeError(Code.TIMEOUT, what, "Try again once the thread has come out of its uninterruptible wait (vfork, disk).", value=pid)
 
 
 @dataclass(slots=True)
@@ -127,7 +109,8 @@ class _Work:
     next_run: int = 0
     finished: bool = False
 
-    def once(self, memory: Memory) -> None:
+    def once(self, memory: Memory) -> bool:
+        self.outcome.attempts += 1
         world = StoppedWorld(self.pid, STOP_S * 2 ** min((self.outcome.attempts - self.outcome.stops) // PATIENCE, PATIENCE_MAX))
         with world:
             if self.into_thunks:
@@ -142,6 +125,7 @@ class _Work:
         self.outcome.skipped += [self.patches[change.address] for change in wrong]
         self.outcome.stops += 1
         self.outcome.stopped_s, self.outcome.threads = max(self.outcome.stopped_s, world.stopped_s), world.threads
+        return self.finished
 
     def _move_out(self, world: StoppedWorld) -> None:
         """A thread between the instructions of a window goes on at the same instruction in the thunk."""
@@ -172,7 +156,8 @@ class _Work:
     def _arm(self, world: StoppedWorld, memory: Memory) -> None:
         assert self.arm_address is not None
         try:
-            self.outcome.armed = call(world, memory, self.arm_address)
+            result = call(world, memory, self.arm_address) & 0xFFFFFFFF
+            self.outcome.armed = result - ((result & 0x80000000) << 1)  # an int
         except CallFailed as failure:
             self.outcome.arm_failure = str(failure)
         self.arm_address = None

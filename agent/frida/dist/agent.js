@@ -364,7 +364,8 @@
   rpc.exports = {
     load(recorderPath, poolPath) {
       recorder = Recorder.load(recorderPath);
-      return { status: recorder.start(poolPath), internals: recorder.internals, arm: recorder.export("strobe_arm").toString() };
+      const [arm, remote] = ["strobe_arm", "strobe_remote"].map((name) => recorder.export(name).toString());
+      return { status: recorder.start(poolPath), internals: recorder.internals, arm, remote };
     },
     prepare(count, data) {
       return prepare(recorder, count, data);

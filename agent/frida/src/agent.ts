@@ -10,6 +10,7 @@ interface Loaded {
     status: number; // of strobe_init: 0, or -errno
     internals: Internal[];
     arm: string; // address of strobe_arm
+    remote: string; // of strobe_remote
 }
 
 let recorder: Recorder | null = null;
@@ -17,7 +18,8 @@ let recorder: Recorder | null = null;
 rpc.exports = {
     load(recorderPath: string, poolPath: string): Loaded {
         recorder = Recorder.load(recorderPath);
-        return { status: recorder.start(poolPath), internals: recorder.internals, arm: recorder.export("strobe_arm").toString() };
+        const [arm, remote] = ["strobe_arm", "strobe_remote"].map(name => recorder!.export(name).toString());
+        return { status: recorder.start(poolPath), internals: recorder.internals, arm, remote };
     },
     prepare(count: number, data: ArrayBuffer): [Prepared, ArrayBuffer] {
         return prepare(recorder!, count, data);
