@@ -18,8 +18,8 @@ from actors.store.catalog import LIVE, Catalog
 from actors.store.files import Files
 from actors.store.ingest import Ingest
 from actors.store.queries import Queries
-from actors.store.query.reading import NeedsStatementError
 from actors.store.query.run import run_query
+from actors.store.reading import NeedsStatementError
 from actors.store.retention import expired
 from actors.store.sql import run_sql
 from strobe import paths

@@ -17,6 +17,7 @@ from actors.store.columns import Column
 from actors.store.entries import Entries, Part, Records, read_entries
 from actors.store.hook_table import HookTable
 from actors.store.open_calls import OPEN_DTYPE, OpenCalls, RecentCalls, SpanIndex, find
+from actors.store.payloads import Payloads, gather_payloads
 from actors.store.schema import UNWOUND, VALUE_COLUMNS
 from actors.store.strings import StringTable
 from actors.store.values import ValueReader
@@ -35,6 +36,7 @@ class Decoded:
     calls: Columns = field(default_factory=dict)
     exits: Columns = field(default_factory=dict)
     more_values: Columns = field(default_factory=dict)
+    payloads: Payloads | None = None
     times: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     moved: list[tuple[Ints, Ints]] = field(default_factory=list)
     strange: int = 0
@@ -82,9 +84,23 @@ class Decoder:
             left = self._late_exits(exits.take(np.flatnonzero(~hit)), values, entries, done)
         if enters.size:
             done.calls = self._calls(enters, exits, closed_by, parent, caller, values, entries, done)
+        done.payloads = self._payloads(entries)
         self.open_calls.change(left, _opened(enters, caller, np.flatnonzero(closed_by < 0)))
         self.recent.add(index, enters.n, enters.thread)
         return done
+
+    def _payloads(self, entries: Entries) -> Payloads | None:
+        """Of hooks with deep values, and of calls that an exception left (those say which one it was)."""
+        parts: list[tuple[Part, Ints]] = []
+        if self.hooks.keeps_any:
+            for part, keeps in ((entries.enters, self.hooks.keeps_enters), (entries.exits, self.hooks.keeps_exits)):
+                if keeps[entries.hooks].any():
+                    parts.append((part, np.flatnonzero(keeps.take(part.hook))))
+        exits = entries.exits
+        if exits.unwound is not None:
+            kept = self.hooks.keeps_exits.take(exits.hook) if self.hooks.keeps_any else np.False_
+            parts.append((exits, np.flatnonzero(exits.unwound & ~kept)))
+        return gather_payloads(entries.slots, parts) if parts else None
 
     def _parents(self, enters: Part, index: SpanIndex) -> tuple[Ints, NDArray[np.int32]]:
         """(n of the calling traced function's enter, its hook) for each enter; 0 where there is none."""

@@ -10,9 +10,14 @@ from numpy.typing import NDArray
 
 from actors.store.scalars import NOTHING, Source, result_of
 from strobe.lanes.layout import HOOK_CAPACITY
-from strobe.model.probe import Hook
+from strobe.model.probe import Hook, Value
 
 POSITIONS_MAX: Final = 64  # arguments of one function that are looked at
+
+
+def is_deep(value: Value | None) -> bool:
+    """Its payload holds more than the number or text that has a column."""
+    return value is not None and value.type is not None and value.home == "payload" and value.source == "payload" and value.scalar == "opaque"
 
 
 class SourceMap:
@@ -51,11 +56,16 @@ class SourceMap:
 
 
 class HookTable:
+    """`keeps_enters`, `keeps_exits`: by hook id, whether the payloads of such entries are kept whole; `keeps_any`: of some hook."""
+
     def __init__(self, hooks: Iterable[Hook] = ()) -> None:
         self.hooks: dict[int, Hook] = {}
         self.known = np.zeros(HOOK_CAPACITY, dtype=np.bool_)
         self.arguments: list[SourceMap] = []
         self.results = SourceMap()
+        self.keeps_enters = np.zeros(HOOK_CAPACITY, dtype=np.bool_)
+        self.keeps_exits = np.zeros(HOOK_CAPACITY, dtype=np.bool_)
+        self.keeps_any = False
         for hook in hooks:
             self.add(hook)
 
@@ -68,3 +78,8 @@ class HookTable:
         for position, value in enumerate(values):
             self.arguments[position].put(hook.id, Source.of(value))
         self.results.put(hook.id, Source.of(result_of(hook.plan)))
+        plan = hook.plan
+        if plan.types is not None:
+            self.keeps_enters[hook.id] = plan.image is not None or any(map(is_deep, plan.arguments))
+            self.keeps_exits[hook.id] = plan.exit_image is not None or is_deep(plan.result)
+            self.keeps_any |= bool(self.keeps_enters[hook.id] or self.keeps_exits[hook.id])

@@ -210,5 +210,3 @@ class Ingest:
     def flush_all(self) -> None:
         for session_id in list(self._writers):
             self.flush(session_id)
-
-

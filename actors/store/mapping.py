@@ -61,11 +61,12 @@ def load_map(connection: duckdb.DuckDBPyConnection, events_max: int) -> TraceMap
     rows = f"""
         SELECT n >> {bits}, count(*) + count(exit_n) FROM raw_calls GROUP BY 1 UNION ALL
         SELECT n >> {bits}, count(*) FROM raw_exits GROUP BY 1"""
+    held = f"SELECT n >> {bits}, sum(bytes)::BIGINT FROM payloads GROUP BY 1"
     longest = f"""
         SELECT d FROM (SELECT exit_ts - ts AS d FROM raw_calls UNION ALL SELECT ts - enter_ts FROM raw_exits)
         WHERE d IS NOT NULL ORDER BY d DESC LIMIT {LONGEST_KEPT}"""
     run = connection.execute
-    made.load(run(events).fetchall(), run(rows).fetchall(), (row[0] for row in run(longest).fetchall()))
+    made.load(run(events).fetchall(), run(rows).fetchall(), run(held).fetchall(), (row[0] for row in run(longest).fetchall()))
     return made
 
 
@@ -84,6 +85,8 @@ def map_commit(before: TraceMap, decoded: Decoded, first_n: int, others: Sequenc
         rows.append((exits["n"].values, None))
         made.add_durations((exits["ts"].values - exits["enter_ts"].values)[_where(exits["enter_ts"])])
     made.add(first_n, np.concatenate([decoded.times, np.array(others, dtype=np.int64)]) if others else decoded.times, rows)
+    if decoded.payloads is not None:
+        made.add_bytes(decoded.payloads.n, decoded.payloads.sizes)
     for moved, ts in decoded.moved:
         made.moved(moved, ts)
     return made

@@ -54,6 +54,8 @@ def is_signed(value: Value) -> bool:
 def shape_of(value: Value | None) -> Shape:
     if value is None or value.source == "none":
         return Shape.NONE
+    if value.source == "word" and value.scalar == "opaque" and value.type is not None:
+        return Shape.RAW64  # a small structure, in the register that returned it
     if value.scalar == "cstring":
         return Shape.TEXT
     table = _FLOAT if value.scalar == "float" else _SIGNED if is_signed(value) else _UNSIGNED

@@ -19,6 +19,8 @@ from actors.store.mapping import EVICTED_COUNTS, added_counts, load_map, map_com
 from actors.store.schema import SCHEMA_VERSION, TABLES, VALUE_COLUMNS
 from actors.store.sql_views import views
 from actors.store.trace_map import EVENTS_MAX_DEFAULT
+from actors.store.type_book import TypeBook
+from strobe.errors import Code, StrobeError
 from strobe.model.probe import Hook
 from strobe.model.session import SessionRecord
 
@@ -64,7 +66,10 @@ class Thread:
 
 
 class SessionFile:
-    """Raises duckdb.Error when the file is damaged. Only one thread commits at a time; readers are independent."""
+    """Raises duckdb.Error when the file is damaged, VALIDATION_ERROR when a later version of Strobe made it.
+
+    Only one thread commits at a time; readers are independent.
+    """
 
     def __init__(self, path: Path, record: SessionRecord) -> None:
         self.path = path
@@ -89,6 +94,12 @@ class SessionFile:
             run("INSERT INTO positions VALUES (0, 0, ''::BLOB, 1, 0, 0, ''::BLOB)")
         if not run("SELECT count(*) FROM session").fetchall()[0][0]:
             run("INSERT INTO session VALUES (?, ?)", [record.model_dump_json(by_alias=True), SCHEMA_VERSION])
+        version: int = run("SELECT version FROM session").fetchall()[0][0]
+        if version > SCHEMA_VERSION:
+            what = f"The data of session {record.session_id} was written by a later version of Strobe (schema {version}, this one reads {SCHEMA_VERSION})."
+            raise StrobeError(Code.VALIDATION_ERROR, what, "Use that version to read it.", value=record.session_id)
+        if version < SCHEMA_VERSION:  # what is new are tables, made above
+            run("UPDATE session SET version = ?", [SCHEMA_VERSION])
         columns = {row[0] for row in run("SELECT column_name FROM duckdb_columns() WHERE table_name = 'raw_calls'").fetchall()}
         self.value_columns = sum(f"a{k}" in columns for k in range(VALUE_COLUMNS))
         if not run("SELECT count(*) FROM duckdb_views() WHERE view_name = 'calls'").fetchall()[0][0]:
@@ -102,6 +113,8 @@ class SessionFile:
         self.record = SessionRecord.model_validate_json(run("SELECT record FROM session").fetchall()[0][0])
         self.hooks = {number: Hook.model_validate_json(text) for number, text in run("SELECT id, hook FROM hooks ORDER BY id").fetchall()}
         self.threads = {row[0]: Thread(*row) for row in run("SELECT * FROM threads").fetchall()}
+        self.modules: dict[str, int] = dict(run("SELECT path, bias FROM modules").fetchall())
+        self.types = TypeBook(row[0] for row in run("SELECT key FROM types").fetchall())
         self.next_string: int = run("SELECT coalesce(max(id), 0) + 1 FROM strings").fetchall()[0][0]
         self.losses: dict[str, int] = dict(run("SELECT cause, sum(lost)::BIGINT FROM losses GROUP BY cause").fetchall())
         self.point_pids: set[int] = {row[0] for row in run("SELECT DISTINCT pid FROM points WHERE pid IS NOT NULL").fetchall()}
@@ -167,6 +180,7 @@ class SessionFile:
         if changes.record is not None:
             self.record = changes.record
             self._map.events_max = events_max(changes.record)
+        self.types.stored([row["key"] for row in changes.rows.get("types", [])])
         for row in changes.rows.get("losses", []):
             self.losses[row["cause"]] = self.losses.get(row["cause"], 0) + row["lost"]
         if evicted:
@@ -179,6 +193,8 @@ class SessionFile:
         for table, columns in (("raw_calls", decoded.calls), ("raw_exits", decoded.exits), ("more_values", decoded.more_values)):
             if columns:
                 self._insert(table, to_table(columns))
+        if decoded.payloads is not None:
+            self._insert("payloads", decoded.payloads.to_table())
         for table, rows in changes.rows.items():
             if rows:
                 self._insert(table, pa.Table.from_pylist(rows))
@@ -198,7 +214,7 @@ class SessionFile:
             return []
         run = self._connection.execute
         gone: list[tuple[str, int, int, int]] = run(EVICTED_COUNTS.format(cut=cut)).fetchall()
-        for table in ("raw_calls", "raw_exits", "more_values"):
+        for table in ("raw_calls", "raw_exits", "more_values", "payloads"):
             run(f"DELETE FROM {table} WHERE n <= {cut}")
         lost = sum(number for _, _, _, number in gone)
         if not run("UPDATE losses SET lost = lost + ? WHERE cause = ?", [lost, EVICTED]).fetchall()[0][0]:

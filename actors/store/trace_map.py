@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 EVENTS_MAX_DEFAULT: Final = 2_000_000
 LONGEST_KEPT: Final = 512
+PAYLOAD_BYTES: Final = 512  # that a session may hold for each event it may hold
+PAYLOAD_BYTES_LEAST: Final = 16 << 20
+PAYLOAD_BYTES_MOST: Final = 4 << 30
 _BLOCKS: Final = 8192  # about as many blocks, up to twice, when the session is full
 _BLOCKS_MAX: Final = 8 * _BLOCKS
 _SHIFT_MAX: Final = 10
 _RANGES_MAX: Final = 16
 _NEVER: Final = np.iinfo(np.int64).max
-BLOCK_DTYPE: Final = np.dtype([("events", "<i8"), ("rows", "<i8"), ("ts_low", "<i8"), ("ts_high", "<i8")])
+BLOCK_DTYPE: Final = np.dtype([("events", "<i8"), ("rows", "<i8"), ("bytes", "<i8"), ("ts_low", "<i8"), ("ts_high", "<i8")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Window:
 class TraceMap:
     """`events` of a block: those that have its numbers; `rows`: the trace events that go when the calls entered in it go.
 
-    `trace_total` is the sum of `rows`.
+    `bytes`: of the payloads that have its numbers. `trace_total` is the sum of `rows`, `bytes_total` that of `bytes`.
     """
 
     def __init__(self, events_max: int) -> None:
@@ -53,19 +56,26 @@ class TraceMap:
         self.blocks = np.zeros(0, dtype=BLOCK_DTYPE)
         self.longest: Ints = np.zeros(0, dtype=np.int64)  # durations, ascending; may hold some of evicted calls
         self.trace_total = 0
+        self.bytes_total = 0
         self.past_high = -_NEVER  # latest time before the first block, where only output is left
+
+    @property
+    def bytes_max(self) -> int:
+        return min(max(PAYLOAD_BYTES * self.events_max, PAYLOAD_BYTES_LEAST), PAYLOAD_BYTES_MOST)
 
     def copy(self) -> TraceMap:
         made = TraceMap(self.events_max)
         made.shift, made.first, made.trace_total, made.longest = self.shift, self.first, self.trace_total, self.longest
-        made.past_high = self.past_high
+        made.bytes_total, made.past_high = self.bytes_total, self.past_high
         made.blocks = self.blocks.copy()
         return made
 
     # Filling
 
-    def load(self, events: Iterable[tuple[int, int, int, int]], rows: Iterable[tuple[int, int]], longest: Iterable[int]) -> None:
-        """(block, events, lowest ts, highest ts), in any number and order; (block, rows); durations."""
+    def load(
+        self, events: Iterable[tuple[int, int, int, int]], rows: Iterable[tuple[int, int]], held: Iterable[tuple[int, int]], longest: Iterable[int]
+    ) -> None:
+        """(block, events, lowest ts, highest ts), in any number and order; (block, rows); (block, bytes of payloads); durations."""
         for block, count, low, high in sorted(events):
             self._cover(block, block)
             one = self.blocks[block - self.first]
@@ -75,6 +85,10 @@ class TraceMap:
             self._cover(block, block)
             self.blocks["rows"][block - self.first] += count
             self.trace_total += count
+        for block, count in sorted(held):
+            self._cover(block, block)
+            self.blocks["bytes"][block - self.first] += count
+            self.bytes_total += count
         self.longest = np.sort(np.fromiter(longest, dtype=np.int64))
 
     def add(self, first_n: int, times: Ints, rows: list[tuple[Ints, Ints | None]]) -> None:
@@ -92,6 +106,11 @@ class TraceMap:
         for numbers, held in rows:
             blocks["rows"] += np.bincount((numbers >> self.shift) - low, weights=held, minlength=high - low + 1).astype(np.int64)
             self.trace_total += numbers.size if held is None else int(held.sum())
+
+    def add_bytes(self, numbers: Ints, sizes: Ints) -> None:
+        """Payloads of a commit that was added."""
+        self.blocks["bytes"] += np.bincount((numbers >> self.shift) - self.first, weights=sizes, minlength=self.blocks.size).astype(np.int64)
+        self.bytes_total += int(sizes.sum())
 
     def moved(self, numbers: Ints, ts: Ints) -> None:
         """Some events were given a later time than the one they were numbered by."""
@@ -117,16 +136,20 @@ class TraceMap:
     # Asking
 
     def overflow(self) -> int | None:
-        """Up to which number calls must go so that at most `events_max` trace events are left; None: there is room. They count as gone.
+        """Up to which number calls must go so that at most `events_max` trace events and `bytes_max` of payloads are left; None: there is room.
+        They count as gone.
 
         What was printed in a block stays, so the block stays too; its count of events is then too high, which costs a query one more look.
         """
-        excess = self.trace_total - self.events_max
-        if excess <= 0:
+        excesses = (("rows", self.trace_total - self.events_max), ("bytes", self.bytes_total - self.bytes_max))
+        needed = [int(np.searchsorted(np.cumsum(self.blocks[name]), excess)) + 1 for name, excess in excesses if excess > 0]
+        if not needed:
             return None
-        gone = int(np.searchsorted(np.cumsum(self.blocks["rows"]), excess)) + 1
+        gone = max(needed)
         self.trace_total -= int(self.blocks["rows"][:gone].sum())
+        self.bytes_total -= int(self.blocks["bytes"][:gone].sum())
         self.blocks["rows"][:gone] = 0
+        self.blocks["bytes"][:gone] = 0
         cut = (self.first + gone << self.shift) - 1
         if self.blocks.size > _BLOCKS_MAX:
             self._merge(gone)

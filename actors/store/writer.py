@@ -32,6 +32,7 @@ from strobe.model.session import SessionRecord
 from strobe.runtime.log import Logger
 
 COMMIT_ROWS: Final = 250_000
+COMMIT_BYTES: Final = 64 << 20  # of records: entries with images are large
 COMMIT_NS: Final = 50_000_000
 QUIET_NS: Final = 4_000_000  # few rows are committed sooner: they cost little, and someone may be waiting for them
 QUIET_ROWS: Final = 4_096
@@ -72,9 +73,10 @@ class SessionWriter:
 
     def _clear(self) -> None:
         self._records: list[Records] = []
-        self._rows: dict[str, Rows] = {"hooks": [], "threads": [], "output": [], "points": [], "losses": []}
+        self._rows: dict[str, Rows] = {"types": [], "modules": [], "hooks": [], "threads": [], "output": [], "points": [], "losses": []}
         self._changed_record: SessionRecord | None = None
         self.pending_rows = 0
+        self.pending_bytes = 0
         self.pending_since_ns: int | None = None
 
     # The stream's position
@@ -121,7 +123,7 @@ class SessionWriter:
         """How long what was gathered may still wait to be prepared; None: nothing was, or the commits before it come first."""
         if self.pending_since_ns is None or len(self._prepared) >= PREPARED_MAX:
             return None
-        if self.pending_rows >= COMMIT_ROWS:
+        if self.pending_rows >= COMMIT_ROWS or self.pending_bytes >= COMMIT_BYTES:
             return 0
         wait = QUIET_NS if self.pending_rows < QUIET_ROWS else COMMIT_NS
         return max(0, self.pending_since_ns + wait - now_ns)
@@ -193,7 +195,7 @@ class SessionWriter:
             case "output":
                 self._take_output(header, frames)
             case "hooks":
-                self._take_hooks(header["hooks"])
+                self._take_hooks(header)
             case "losses":
                 self._take_losses(header)
             case "event":
@@ -217,6 +219,7 @@ class SessionWriter:
             raise ValueError(f"a records batch of {slot_map.size} slots, {slots.size} bytes and slices of {sliced} slots")
         self._records.append(Records(slot_map, slots, threads, _clock(header.get("clock"))))
         self.pending_rows += int(np.count_nonzero(slot_map))
+        self.pending_bytes += slots.size
 
     def _take_output(self, header: Header, frames: Frames) -> None:
         content: NDArray[np.uint8] = np.frombuffer(frames[0], dtype=np.uint8)
@@ -234,8 +237,13 @@ class SessionWriter:
             self._rows["output"].append(row)
             self.pending_rows += 1
 
-    def _take_hooks(self, hooks: Sequence[Mapping[str, Any]]) -> None:
-        fresh = [hook for hook in map(Hook.model_validate, hooks) if hook.id not in self._hooks.hooks]
+    def _take_hooks(self, header: Header) -> None:
+        fresh = [hook for hook in map(Hook.model_validate, header["hooks"]) if hook.id not in self._hooks.hooks]
+        types = {str(key): bytes(body) for key, body in (header.get("types") or {}).items()}
+        modules = {str(path): int(bias) for path, bias in (header.get("modules") or {}).items()}
+        self._rows["types"] += [{"key": key, "body": body} for key, body in types.items() if self.file.types.add(key, body)]
+        self._rows["modules"] += [{"path": path, "bias": bias} for path, bias in modules.items() if self.file.modules.get(path) != bias]
+        self.file.modules |= modules
         self.file.need_values(max((len(hook.plan.arguments) for hook in fresh), default=0))
         for hook in fresh:
             self._hooks.add(hook)

@@ -4,7 +4,8 @@ A batch is header (msgpack) + raw frames. Common header: {session, epoch, seq, k
 them into ns. Kinds:
   records   {slices: [{thread, pid, tid, comm, slots}], clock: [tsc0, mono0, tsc1, mono1] or null}; frames: map bytes, slot bytes
   output    {segments: [{stream, offset, bytes, tsNs, approximate, span}]}; frame: the bytes. tsNs is CLOCK_MONOTONIC
-  hooks     {hooks: [model.probe.Hook as dict]}, before the first record that uses them
+  hooks     {hooks: [model.probe.Hook as dict], types?: {key (Plan.types): packed Bundle of strobe.values.bundle}, modules?: {path: load bias}},
+            before the first record that uses them. Types and modules may also come later, with hooks []; a module told again was mapped anew
   losses    {hooks: {id: dropped records}, kinds: {kind: n}, cause}: to be added to what was lost before
   event     {events: [{type: crash|pause|…, tsNs, pid, tid, text, data}]}
   session   {fields of SessionRecord that changed}

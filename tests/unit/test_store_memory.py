@@ -11,7 +11,7 @@ import pytest
 
 from actors.store.blocks import BlockCache, BlockName
 from actors.store.deadlines import Deadlines
-from actors.store.query.reading import NeedsStatementError
+from actors.store.reading import NeedsStatementError
 from actors.store.query.run import run_query
 from strobe.model.query import Query
 from tests.bench.store_records import Lane, Traffic, record

@@ -9,10 +9,10 @@ from actors.store.counts import Key as CountKey
 from actors.store.counts import Snapshot
 from actors.store.query.branches import ALL, LATE, OUTPUT, POINT, Branch, Where, number_list, where
 from actors.store.query.order import NO_THREAD, Order
-from actors.store.query.reading import Reading
 from actors.store.query.rows import Rows
 from actors.store.query.scan import Found, Key, Possible, Row, Scanner
 from actors.store.query.selection import OUTPUT_TYPES, Selection
+from actors.store.reading import Reading
 from actors.store.session_file import SessionFile
 from strobe.errors import Code, StrobeError
 

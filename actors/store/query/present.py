@@ -8,8 +8,8 @@ from typing import Any
 from actors.store.display import shown
 from actors.store.query.branches import ENTER, LATE, OUTPUT, POINT
 from actors.store.query.event_id import event_id
-from actors.store.query.reading import Reading
 from actors.store.query.scan import Row
+from actors.store.reading import Reading
 from actors.store.scalars import result_of
 from actors.store.schema import UNWOUND, VALUE_COLUMNS
 from actors.store.session_file import SessionFile

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from actors.store.blocks import BlockName, Columns
 from actors.store.counts import Snapshot
 from actors.store.query.branches import EXIT, LATE, Branch, Test
-from actors.store.query.reading import Reading
+from actors.store.reading import Reading
 from actors.store.session_file import SessionFile
 
 Mask = NDArray[np.bool_]

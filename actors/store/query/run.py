@@ -15,10 +15,10 @@ from actors.store.query.order import Order, order_of
 from actors.store.query.page import PageReader
 from actors.store.query.page_end import last_seen
 from actors.store.query.present import Presenter
-from actors.store.query.reading import Reading
 from actors.store.query.scan import Found
 from actors.store.query.selection import Selection, resolve
 from actors.store.query.views import ViewReader
+from actors.store.reading import Reading
 from actors.store.session_file import SessionFile
 from strobe.model.query import Query
 from strobe.protocol.store import PageEnd, QueryReply

@@ -11,7 +11,7 @@ import duckdb
 from actors.store.counts import Snapshot
 from actors.store.query.compare import Condition, contains, equals, is_null
 from actors.store.query.event_id import parse_event_id
-from actors.store.query.reading import Reading
+from actors.store.reading import Reading
 from actors.store.scalars import result_of
 from actors.store.session_file import Thread
 from strobe.errors import Code, StrobeError

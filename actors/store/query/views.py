@@ -15,10 +15,10 @@ from typing import Any, Final
 from actors.store.counts import Snapshot
 from actors.store.query.branches import ALL, CALL, ENTER, EXIT, LATE, OUTPUT, POINT, Branch, where
 from actors.store.query.event_id import event_id
-from actors.store.query.reading import Reading
 from actors.store.query.rows import Rows
 from actors.store.query.scan import Row, Scanner
 from actors.store.query.selection import Selection
+from actors.store.reading import Reading
 from actors.store.session_file import SessionFile
 from strobe.model.query import Query
 
