@@ -1,0 +1,251 @@
+"""Walk programs from types: what the recorder has to copy so that a value can be shown whole.
+
+Contained objects (members, bases, arrays of records) are flattened into their owner's program. What is pointed to has a program of its own, shared by
+all that point to it with as much depth left: types that contain pointers to themselves end by depth.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, Protocol
+
+from strobe.lanes.layout import WALK_NOTHING, WalkFlag, WalkOp
+from strobe.model.type_nodes import Array, Integer, Member, Pointer, Record, TypeId, VariantPart
+from strobe.model.types import TypeTable
+from strobe.values.forms import Form, Number
+from strobe.values.walk_forms import FormSteps
+from strobe.values.walk_steps import END, NOTHING, Condition, Step, condition
+
+ELEMENTS: Final = 100
+TEXT: Final = 1024
+DYNAMIC_BYTES: Final = 192  # more than its class says, for an object that may be of a derived class
+STEPS_MAX: Final = 256  # of one program
+_NESTING_MAX: Final = 48
+_TEXT_ENCODINGS: Final = frozenset({"char", "utf"})
+
+
+class FormSource(Protocol):
+    """`values.registry.Formatters`."""
+
+    def form(self, table: TypeTable, number: TypeId) -> Form | None: ...
+
+
+class WalkCompiler:
+    """One section of programs. `depth`: how many pointers are followed from the object on, as the Reader counts them; texts are copied at every depth."""
+
+    def __init__(self, table: TypeTable, formatters: FormSource, elements: int = ELEMENTS, text: int = TEXT) -> None:
+        self.table = table
+        self.elements = elements
+        self.text = text
+        self._formatters = formatters
+        self._forms: dict[TypeId, Form | None] = {}
+        self._programs: list[tuple[Step, ...]] = []
+        self._numbers: dict[tuple[TypeId, int, int], int] = {}  # (type, depth, where it begins in the program's object)
+        self._anonymous: dict[tuple[Step, ...], int] = {}
+        self._waiting: deque[tuple[int, TypeId, int, int]] = deque()
+        self._starts: list[int] = []  # of each program: index of its first step, or WALK_NOTHING
+        self._section = bytearray()
+        self._nesting = 0
+        self._form_steps = FormSteps(self)
+
+    def program(self, number: TypeId, depth: int) -> int:
+        """Index of the program to run on an object of the type (a pointer's: follows it), or WALK_NOTHING."""
+        return self._placed(self.target(number, depth))
+
+    def pointed(self, number: TypeId, depth: int) -> int:
+        """The same for an object at the address that lies where the program is run: a value that is passed by its address."""
+        return self._placed(self.anonymous(self.point(0, number, depth)))
+
+    def at(self, address: int, number: TypeId, depth: int, thread_local: bool = False) -> int:
+        """For an object at a known address, or so many bytes from the thread pointer on."""
+        size = self.table.size(number)
+        if not size:
+            return WALK_NOTHING
+        flags = WalkFlag.THREAD_LOCAL if thread_local else WalkFlag(0)
+        return self._placed(self.anonymous([Step(WalkOp.AT, size=size, target=self.target(number, depth), flags=flags, a=address)]))
+
+    def section(self) -> bytes:
+        return bytes(self._section)
+
+    @property
+    def steps(self) -> int:
+        return len(self._section) // len(END)
+
+    def target(self, number: TypeId, depth: int, begin: int = 0) -> int:
+        """Number of the program for an object of the type that begins `begin` bytes into what the program runs on."""
+        key = (number, depth, begin)
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self._programs)
+            self._programs.append(())
+            self._waiting.append((found, number, depth, begin))
+        return found
+
+    def anonymous(self, steps: list[Step]) -> int:
+        """Number of the program of these steps."""
+        if not steps:
+            return NOTHING
+        key = tuple(steps)
+        found = self._anonymous.get(key)
+        if found is None:
+            found = self._anonymous[key] = len(self._programs)
+            self._programs.append(key)
+        return found
+
+    def object(self, number: TypeId, at: int, depth: int) -> list[Step]:
+        """Steps for an object of the type, `at` bytes into what the program runs on."""
+        if self._nesting > _NESTING_MAX:
+            return []
+        self._nesting += 1
+        try:
+            form = self._form(number)
+            if form is not None:
+                return self._form_steps.of(form, at, depth)
+            node = self.table.stripped(number)
+            if isinstance(node, Pointer):
+                return self._pointer(node, at, depth)
+            if isinstance(node, Array):
+                return self._array(node, at, depth)
+            return self._record(node, at, depth)[:STEPS_MAX] if isinstance(node, Record) else []
+        finally:
+            self._nesting -= 1
+
+    def point(self, at: int, number: TypeId, depth: int, skip: int = 0) -> list[Step]:
+        """To follow the pointer at `at` to an object of the type, `skip` bytes behind where it points."""
+        size = self.table.size(number)
+        if not size:
+            return []
+        node = self.table.stripped(number)
+        if isinstance(node, Record) and node.polymorphic:
+            return [Step(WalkOp.POINT, at, skip + size + DYNAMIC_BYTES, self.target(number, depth, skip), flags=WalkFlag.SOFT)]
+        return [Step(WalkOp.POINT, at, skip + size, self.target(number, depth, skip))]
+
+    def each(self, element: TypeId, stride: int, limit: int, at: int, depth: int) -> list[Step]:
+        """For `limit` elements in a row."""
+        if limit <= 0 or stride <= 0 or not self.object(element, 0, depth):
+            return []
+        if limit == 1:
+            return self.object(element, at, depth)
+        return [Step(WalkOp.EACH, at, stride, self.target(element, depth), limit)]
+
+    def when(self, test: Number, low: int, high: int, at: int, steps: list[Step], *, inverted: bool = False) -> list[Step]:
+        """`steps` where the number is in low..high; where no step can tell, always: what is copied needlessly does no harm."""
+        if not steps:
+            return []
+        found = condition(test, low, high, at)
+        if isinstance(found, Condition):
+            return [found.step(self.anonymous(steps), inverted=inverted)]
+        return [] if found is inverted else steps
+
+    def _form(self, number: TypeId) -> Form | None:
+        if number not in self._forms:
+            self._forms[number] = self._formatters.form(self.table, number)
+        return self._forms[number]
+
+    def _pointer(self, node: Pointer, at: int, depth: int) -> list[Step]:
+        unit = text_unit(self.table, node)
+        if unit:
+            return [Step(WalkOp.TEXT, at, unit, limit=self.text)]
+        return self.point(at, node.target, depth - 1) if depth > 0 and node.size == 8 else []
+
+    def _array(self, node: Array, at: int, depth: int) -> list[Step]:
+        size = self.table.size(node.element)
+        if not size or not node.size:
+            return []
+        return self.each(node.element, size, min(node.size // size, self.elements), at, depth)
+
+    def _record(self, node: Record, at: int, depth: int) -> list[Step]:
+        found: list[Step] = []
+        for base in node.bases:
+            if base.offset is not None:
+                found += self.object(base.type, at + base.offset, depth)
+        found += self._members(node.members, at, depth)
+        return found + (self._variants(node.variant_part, at, depth) if node.variant_part is not None else [])
+
+    def _members(self, members: tuple[Member, ...], at: int, depth: int) -> list[Step]:
+        found: list[Step] = []
+        for member in members:
+            if member.bit_size is None and not (member.artificial and member.name.startswith("_vptr")):
+                found += self.object(member.type, at + member.offset, depth)
+        return found
+
+    def _variants(self, part: VariantPart, at: int, depth: int) -> list[Step]:
+        """One WHEN for each range of each variant; the one that takes all other values is behind the NOTs of all the others'."""
+        told_by = part.discriminant
+        size = self.table.size(told_by.type) if told_by is not None else None
+        if told_by is None or size not in (1, 2, 4, 8):
+            return [step for variant in part.variants for step in self._members(variant.members, at, depth)]
+        test = Number(told_by.offset, size)
+        taken = _merged([one for variant in part.variants for one in _unsigned(variant.values or (), size)])
+        found: list[Step] = []
+        for variant in part.variants:
+            steps = self._members(variant.members, at, depth)
+            if variant.values is None:
+                for low, high in taken:
+                    steps = self.when(test, low, high, at, steps, inverted=True)
+                found += steps
+            else:
+                for low, high in _unsigned(variant.values, size):
+                    found += self.when(test, low, high, at, steps)
+        return found
+
+    def _placed(self, program: int) -> int:
+        """Where the program begins in the section, once it and all that it refers to are in it."""
+        while self._waiting:
+            number, kind, depth, begin = self._waiting.popleft()
+            self._programs[number] = tuple(self.object(kind, begin, depth)[:STEPS_MAX])
+        first = len(self._starts)
+        at = self.steps
+        for steps in self._programs[first:]:
+            self._starts.append(at if self._is_something(steps) else WALK_NOTHING)
+            at += sum(self._kept(step) for step in steps) + 1 if self._starts[-1] != WALK_NOTHING else 0
+        for number in range(first, len(self._programs)):
+            if self._starts[number] != WALK_NOTHING:
+                self._emit(self._programs[number])
+        return WALK_NOTHING if program == NOTHING else self._starts[program]
+
+    def _emit(self, steps: tuple[Step, ...]) -> None:
+        """What needs no other program first: where a budget cuts, everything near is there."""
+        kept = [step for step in steps if self._kept(step)]
+        targets = {id(step): WALK_NOTHING if step.target == NOTHING else self._starts[step.target] for step in kept}
+        for step in sorted(kept, key=lambda one: targets[id(one)] != WALK_NOTHING):
+            self._section += step.packed(targets[id(step)])
+        self._section += END
+
+    def _kept(self, step: Step) -> bool:
+        return step.copies or (step.target != NOTHING and self._is_something(self._programs[step.target]))
+
+    def _is_something(self, steps: tuple[Step, ...]) -> bool:
+        """Chains of steps that copy nothing themselves are finite: they follow how objects contain each other."""
+        return any(self._kept(step) for step in steps)
+
+
+def text_unit(table: TypeTable, pointer: Pointer) -> int:
+    """Bytes of a character, of a pointer that C and C++ programs use for texts; 0 for others."""
+    target = table.stripped(pointer.target)
+    if pointer.form != "pointer" or pointer.size != 8 or not isinstance(target, Integer) or target.language == "rust":
+        return 0
+    return target.size if target.encoding in _TEXT_ENCODINGS and target.size in (1, 2, 4) else 0
+
+
+def _unsigned(ranges: tuple[tuple[int, int], ...], size: int) -> list[tuple[int, int]]:
+    """Ranges of a discriminant of `size` bytes as ranges of an unsigned number."""
+    full = 1 << 8 * size
+    found: list[tuple[int, int]] = []
+    for low, high in ranges:
+        if low < 0 <= high:
+            found += [(low % full, full - 1), (0, high)]
+        elif low <= high:
+            found.append((low % full, high % full))
+    return found
+
+
+def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Those that touch as one."""
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        else:
+            found.append((low, high))
+    return found
