@@ -18,8 +18,10 @@ from actors.gateway.tools import ALIASES, TOOLS
 from actors.gateway.validate import parse_arguments
 from strobe.config import load_settings
 from strobe.errors import Code, StrobeError
+from strobe.redaction import REDACTED, Redactor
 from strobe.render.budget import fit_lists
 from strobe.render.errors import error_text
+from strobe.render.values import count
 from strobe.runtime.log import Logger
 
 CALL_S: Final = 14.5  # SPEC §4: no call blocks past 15 s
@@ -92,7 +94,7 @@ class Calls:
         settings = load_settings(_project_root(arguments))
         call = Call(client, cause, self._asker, settings.values, self._keep, list(settings.warnings))
         result = await tool.run(arguments, call)
-        wire = result.model_copy(update={"warnings": [*call.warnings, *result.warnings]}).to_wire()
+        wire = _redacted(result.model_copy(update={"warnings": [*call.warnings, *result.warnings]}).to_wire(), settings.values)
         structured, text = fit_lists(wire, tool.cuttable, tool.text, arguments.max_tokens)
         return CallToolResult(content=[TextContent(text=text)], structured_content=structured, _meta={REQUEST_ID_META: cause})
 
@@ -112,6 +114,18 @@ class Calls:
 def _project_root(arguments: Arguments) -> str | None:
     root = getattr(arguments, "project_root", None)
     return root if isinstance(root, str) and Path(root).is_absolute() and "\0" not in root else None
+
+
+def _redacted(wire: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What leaves for the client: without secrets, unless the user wants them; the reply says so."""
+    if not settings["redaction.enabled"]:
+        return wire
+    redactor = Redactor(settings["redaction.patterns"])
+    shown = redactor.reply(wire)
+    notes = [*wire.get("warnings", []), *redactor.warnings]
+    if redactor.found:
+        notes.append(f"{count(redactor.found, 'value')} that may be secret: shown as {REDACTED} (setting redaction.enabled).")
+    return {**shown, "warnings": notes} if notes else shown
 
 
 def _internal(tool: str, cause: str) -> StrobeError:
