@@ -142,9 +142,10 @@ class Shapes:
         if unit is not None and node.form == "pointer":
             return TextPointerShape(unit)
         is_unknown = isinstance(target, Void | Opaque) or self.resolved(node.target) == CUT or (isinstance(target, Unspecified) and not target.size)
-        if is_unknown and self.of(node.target).size is None:
+        is_alone = node.form != "pointer" or rust.is_owned_or_borrowed(node)
+        if is_unknown and (self.of(node.target).size is None or not is_alone):
             return AddressShape(node.size)
-        return PointerShape(self, node.size, node.target, self.name(node.target), alone=node.form != "pointer")
+        return PointerShape(self, node.size, node.target, self.name(node.target), alone=is_alone)
 
     def _array(self, node: Array) -> Shape:
         counts = tuple(count for count in node.counts if count is not None and 0 <= count < COUNT_MAX)

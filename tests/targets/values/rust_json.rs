@@ -117,7 +117,24 @@ macro_rules! displayed {
     };
 }
 
-displayed!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize);
+displayed!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
+
+// Those that fit in 64 bits as numbers
+macro_rules! wide {
+    ($($type:ty),*) => {
+        $(impl Json for $type {
+            fn json(&self) -> String {
+                let fits = i64::try_from(*self).is_ok() || u64::try_from(*self).is_ok();
+                if fits { self.to_string() } else { quoted(&self.to_string()) }
+            }
+            fn key(&self) -> Option<String> {
+                Some(quoted(&self.to_string()))
+            }
+        })*
+    };
+}
+
+wide!(i128, u128);
 
 macro_rules! floating {
     ($($type:ty),*) => {
@@ -139,7 +156,7 @@ impl Json for bool {
 
 impl Json for () {
     fn json(&self) -> String {
-        quoted("()")
+        "null".into()
     }
 }
 
