@@ -76,6 +76,8 @@ PageEnd = tuple[str, str | None]  # (cursor, lastEventId) of a page that ended a
 
 
 class QueryReply(Reply):
+    """`function_addresses`: those of functions that values name as `<function at 0x…>`; `modules`: path → load bias, where there are any."""
+
     events: list[dict[str, Any]]  # wire fields of SPEC §4
     total_count: int
     has_more: bool
@@ -87,6 +89,9 @@ class QueryReply(Reply):
     crash: dict[str, Any] | None
     newest_ns: int
     ends: list[PageEnd] | None = None
+    function_addresses: list[int] = []
+    modules: dict[str, int] = {}
+    warnings: list[str] = []
 
 
 class RunQuery(Ask):

@@ -54,8 +54,8 @@ class Lane:
     def enter(self, ts: int, span: int, hook_id: int, payload: bytes = b"", *, parent: int = 0, flags: int = 0) -> Lane:
         return self.add(ts, span, hook_id, Kind.ENTER, flags, self.full(parent) if parent else 0, payload)
 
-    def exit(self, ts: int, span: int, hook_id: int, word: int = 0, *, flags: int = 0, kind: Kind = Kind.EXIT) -> Lane:
-        return self.add(ts, span, hook_id, kind, flags, word & (1 << 64) - 1, b"")
+    def exit(self, ts: int, span: int, hook_id: int, word: int = 0, *, flags: int = 0, kind: Kind = Kind.EXIT, payload: bytes = b"") -> Lane:
+        return self.add(ts, span, hook_id, kind, flags, word & (1 << 64) - 1, payload)
 
     def add(self, ts: int, span: int, hook_id: int, kind: int, flags: int, word: int, payload: bytes) -> Lane:
         self.entries.append((ts + STARTED_NS, self.full(span), hook_id, kind, flags, word, payload))

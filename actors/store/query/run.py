@@ -17,6 +17,7 @@ from actors.store.query.page_end import last_seen
 from actors.store.query.present import Presenter
 from actors.store.query.scan import Found
 from actors.store.query.selection import Selection, resolve
+from actors.store.query.typed_values import TypedValues, biases_of
 from actors.store.query.views import ViewReader
 from actors.store.reading import Reading
 from actors.store.session_file import SessionFile
@@ -59,16 +60,25 @@ def _answer(
     found = pages.rows(query.limit + 1, 0 if cursor else query.offset, cursor.key if cursor else None)
     has_more, rows = len(found.rows) > query.limit, found.rows[: query.limit]
     ends = _ends(session_id, query, order, Found(rows, found.unseen if has_more else None), snapshot, pages.total)
+    typed = TypedValues(file, reading)
+    events = Presenter(session_id, file, reading, typed, verbose=query.verbose).events(rows)
     last = (ends[-1][0] if has_more else None, ends[-1][1]) if ends else (None, _id_or_before(session_id, query, snapshot.last_n))
     return QueryReply(
-        events=Presenter(session_id, file, reading, query.verbose).events(rows),
+        events=events,
         total_count=pages.total,
         has_more=has_more,
         cursor=last[0],
         last_event_id=last[1],
         ends=ends if all_ends else None,
+        **_of_values(file, typed),
         **_facts(session_id, file, reading, snapshot),
     )
+
+
+def _of_values(file: SessionFile, typed: TypedValues) -> dict[str, Any]:
+    """What whoever shows the values needs besides."""
+    functions = sorted(typed.functions)
+    return {"function_addresses": functions, "modules": biases_of(file) if functions else {}, "warnings": typed.warnings}
 
 
 def _view(session_id: str, file: SessionFile, query: Query, reading: Reading, selection: Selection, snapshot: Snapshot) -> QueryReply:
