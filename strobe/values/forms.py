@@ -16,8 +16,8 @@ from strobe.model.type_nodes import TypeId
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An unsigned integer of `size` bytes in the object; `mask`, then `shift` to the right, where only some of its bits count; then times `scale`.
-    Or, with size 0, the number `fixed`."""
+    """An unsigned integer of `size` bytes in the object; `mask`, then `shift` to the right, where only some of its bits count; then times `scale`,
+    and `more` added (a count that includes its owner itself: -1). Or, with size 0, the number `fixed`."""
 
     offset: int = 0
     size: int = 8
@@ -25,6 +25,7 @@ class Number:
     shift: int = 0
     scale: int = 1
     fixed: int = 0
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Text:
     length: Number | None
     unit: Literal[1, 2, 4] = 1
     inline: bool = False
+    skip: int = 0  # characters begin so many bytes behind where `data` points
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,18 +204,21 @@ class Owner:
     control: int | None = None
     counts: tuple[tuple[str, Number], ...] = ()
     length: Number | None = None  # owns an array: Box<[T]>, unique_ptr<T[]>
+    weak: bool = False  # shown as "<expired>" where the first of `counts` is 0; an address of only ones is Rust's null
 
 
 @dataclass(frozen=True, slots=True)
 class Erased:
     """A value whose type only the program's code knows: std::any, std::function, Rust's `dyn`. The pointer at `code` names it, through its symbol or the
-    vtable it points to; the value lies at `offset`, or at the pointer there when `boxed`."""
+    vtable it points to; the value lies at `offset`, or at the pointer there when `boxed`, plus `skip` bytes rounded up to its type's alignment."""
 
     kind: Literal["any", "function", "dyn"]
     code: int
     offset: int
     boxed: bool = False
     small: int = 0  # std::any: values up to this size lie in the object
+    skip: int = 0
+    counts: tuple[tuple[str, Number], ...] = ()  # as an Owner's, behind the pointer at `offset`; where there are any, the value's address is shown too
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +233,15 @@ class Time:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """Rust's times: seconds, which may be negative, and nanoseconds. A duration, or since when: `boot` and `epoch` (1970, UTC)."""
+
+    seconds: Number
+    nanoseconds: Number
+    since: Literal["", "boot", "epoch"] = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Hidden:
     """Not what it holds but only that it is there, in `words`: PhantomData, allocators."""
 
@@ -235,5 +249,5 @@ class Hidden:
 
 
 Form = (
-    Text | Sequence | Bits | Nodes | Tree | Blocks | Ring | Swiss | BTree | Inner | Parts | Maybe | Choice | Either | Owner | Erased | Time | Hidden
+    Text | Sequence | Bits | Nodes | Tree | Blocks | Ring | Swiss | BTree | Inner | Parts | Maybe | Choice | Either | Owner | Erased | Time | Moment | Hidden
 )  # fmt: skip

@@ -150,7 +150,7 @@ class Shapes:
     def _array(self, node: Array) -> Shape:
         counts = tuple(count for count in node.counts if count is not None and 0 <= count < COUNT_MAX)
         size, elements = self.bytes_of(node.element), math.prod(map(int, counts))
-        if len(counts) != len(node.counts) or not counts or (size == 0 and elements) or size * elements > COUNT_MAX:
+        if len(counts) != len(node.counts) or not counts or (size == 0 and elements and self.of(node.element).size != 0) or size * elements > COUNT_MAX:
             return Words(f"<{node.name}>")
         unit = None if node.vector else self.unit(node.element)
         if unit is not None and len(counts) == 1:

@@ -56,6 +56,7 @@ class FormSteps:
             forms.Owner: self._owner,
             forms.Erased: self._erased,
             forms.Time: self._nothing,
+            forms.Moment: self._nothing,
             forms.Hidden: self._nothing,
         }
 
@@ -170,6 +171,8 @@ class FormSteps:
         """Nothing of a value's own pointers is followed: its type is not known here."""
         if form.kind == "function" or depth <= 0:
             return []
+        if form.kind == "dyn" and form.skip:  # its counts too
+            return [Step(WalkOp.POINT, at + form.offset, form.skip + ERASED_BYTES, flags=WalkFlag.SOFT)]
         if form.kind == "dyn":
             return [Step(WalkOp.DYNAMIC, at + form.offset, limit=ERASED_BYTES, a=at + form.code)]
         return [Step(WalkOp.POINT, at + form.offset, ERASED_BYTES, flags=WalkFlag.SOFT)] if form.boxed or form.small else []
