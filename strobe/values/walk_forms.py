@@ -76,7 +76,7 @@ class FormSteps:
             return []
         if form.length is None:
             return [Step(WalkOp.TEXT, at + form.data, form.unit, limit=self._compiler.text)]
-        return self._counted(_Row(form.data, form.unit, self._compiler.text, form.length), at)
+        return self._counted(_Row(form.data, form.unit, self._compiler.text, form.length, skip=form.skip), at)
 
     def _sequence(self, form: forms.Sequence, at: int, depth: int) -> list[Step]:
         limit = self._compiler.text if form.as_text else self._compiler.elements
@@ -121,7 +121,7 @@ class FormSteps:
 
     def _swiss(self, form: forms.Swiss, at: int, depth: int) -> list[Step]:
         target = self._compiler.target(form.element, depth)
-        return [Step(WalkOp.SWISS, at + form.control, form.stride, target, self._compiler.elements, a=at + form.mask.offset)]
+        return [Step(WalkOp.SWISS, at + form.control, form.stride, target, self._compiler.elements, a=at + form.mask)]
 
     def _b_tree(self, form: forms.BTree, at: int, depth: int) -> list[Step]:
         parts = [self._in_node(form.key, form.keys, form.length, depth), self._in_node(form.value, form.values, form.length, depth)]
