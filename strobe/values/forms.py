@@ -17,7 +17,7 @@ from strobe.model.type_nodes import TypeId
 @dataclass(frozen=True, slots=True)
 class Number:
     """An unsigned integer of `size` bytes in the object; `mask`, then `shift` to the right, where only some of its bits count; then times `scale`,
-    and `more` added (a count that includes its owner itself: -1). Or, with size 0, the number `fixed`."""
+    and `plus` added (a count that includes its owner itself: -1). Or, with size 0, the number `fixed`."""
 
     offset: int = 0
     size: int = 8
@@ -25,7 +25,7 @@ class Number:
     shift: int = 0
     scale: int = 1
     fixed: int = 0
-    more: int = 0
+    plus: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Swiss:
     the control byte's top bit is 0."""
 
     control: int
-    mask: int
+    mask: Number
     count: Number
     element: TypeId
     stride: int
@@ -204,7 +204,6 @@ class Owner:
     control: int | None = None
     counts: tuple[tuple[str, Number], ...] = ()
     length: Number | None = None  # owns an array: Box<[T]>, unique_ptr<T[]>
-    weak: bool = False  # shown as "<expired>" where the first of `counts` is 0; an address of only ones is Rust's null
 
 
 @dataclass(frozen=True, slots=True)

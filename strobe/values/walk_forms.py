@@ -121,7 +121,7 @@ class FormSteps:
 
     def _swiss(self, form: forms.Swiss, at: int, depth: int) -> list[Step]:
         target = self._compiler.target(form.element, depth)
-        return [Step(WalkOp.SWISS, at + form.control, form.stride, target, self._compiler.elements, a=at + form.mask)]
+        return [Step(WalkOp.SWISS, at + form.control, form.stride, target, self._compiler.elements, a=at + form.mask.offset)]
 
     def _b_tree(self, form: forms.BTree, at: int, depth: int) -> list[Step]:
         parts = [self._in_node(form.key, form.keys, form.length, depth), self._in_node(form.value, form.values, form.length, depth)]

@@ -64,7 +64,7 @@ def condition(number: Number, low: int, high: int, at: int) -> Condition | bool 
     low, high = max(0, low), min(high, WORD_MAX)
     if number.size == 0:
         return low <= number.fixed <= high
-    if number.size not in (1, 2, 4, 8) or number.scale < 1 or number.more:
+    if number.size not in (1, 2, 4, 8) or number.scale < 1 or number.plus:
         return None
     whole = (1 << 8 * number.size) - 1
     mask = number.mask & whole or whole
@@ -85,4 +85,4 @@ def condition(number: Number, low: int, high: int, at: int) -> Condition | bool 
 def is_plain(number: Number) -> bool:
     """All its bytes count, as they are."""
     whole = (1 << 8 * number.size) - 1
-    return number.mask & whole in (0, whole) and number.shift == 0 and number.scale == 1 and number.more == 0
+    return number.mask & whole in (0, whole) and number.shift == 0 and number.scale == 1 and number.plus == 0
