@@ -1,6 +1,6 @@
 """JSON Schema of pydantic models, in the shortest form that says the same: what a model reads costs tokens.
 
-No titles, no `null` beside optional fields, `$defs` used once put in place.
+No titles, no `null` beside optional fields, no least values 0 and 1, `$defs` put in place.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _rank(name: str) -> int:
 
 def _property(schema: Json) -> Json:
     """An optional field is one that need not be there: `null` and an empty default are not mentioned."""
-    schema = {key: value for key, value in schema.items() if not (key == "default" and not value)}
-    choices = [choice for choice in schema.get("anyOf", []) if choice != {"type": "null"}]
+    schema = {key: value for key, value in schema.items() if _tells(key, value)}
+    choices = [{key: value for key, value in choice.items() if _tells(key, value)} for choice in schema.get("anyOf", []) if choice != {"type": "null"}]
     if "anyOf" not in schema:
         return schema
     rest = {key: value for key, value in schema.items() if key != "anyOf"}
@@ -65,3 +65,8 @@ def _property(schema: Json) -> Json:
     if all(set(choice) == {"type"} for choice in choices):
         return {"type": [choice["type"] for choice in choices], **rest}
     return {"anyOf": choices, **rest}
+
+
+def _tells(key: str, value: Any) -> bool:
+    """An empty default, items of any kind and a least value of 0 or 1 say nothing."""
+    return not ((key in ("default", "items") and not value) or (key == "minimum" and value in (0, 1)))

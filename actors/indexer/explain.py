@@ -14,6 +14,7 @@ from actors.indexer.dwarf.abbreviations import DwarfError
 from actors.indexer.dwarf.inlining import Fate, fate_of
 from actors.indexer.matching import Skipped
 from actors.indexer.nearest import nearest_names
+from actors.indexer.on_disk import mention_of, words_about
 from actors.indexer.pattern import Pattern
 from actors.indexer.source_name import source_name
 
@@ -42,7 +43,9 @@ class Explainer:
         if there and pattern.literal and "::" not in pattern.text:
             parts.append(f"It is only there inside scopes: {_listed(there)}. Write `**::{last}`, or the whole name.")
         else:
-            parts += [] if there else self._fate(last)
+            fate = [] if there else self._fate(last)
+            parts += fate or self._undebugged()
+            parts += [] if fate or there else self._on_disk(last)
             parts += _spelling(pattern, near)
         parts += self._unreadable
         return " ".join(parts) or _ABSENT
@@ -72,6 +75,23 @@ class Explainer:
             if fate is not None:
                 return [_told(last, fate, Path(binary.path).name)]
         return []
+
+    def _undebugged(self) -> list[str]:
+        """Without debug info nobody can tell what became of a function: where it was looked for, and how to get it."""
+        lacking = [binary for binary in self._main if binary.dwarf_file is None]
+        if not lacking:
+            return []
+        binary = lacking[0]
+        name = Path(binary.path).name
+        build_id = binary.elf.build_id
+        places = f" nor under /usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug" if build_id else " nor, without a build-id, beside it"
+        what = f"{name} has no debug info in itself{places}, so whether the function was inlined or left out can't be told."
+        return [f"{what} Compile with -g, or give symbolsPath (its debug file, or a folder of them)."]
+
+    def _on_disk(self, last: str) -> list[str]:
+        mention = mention_of(last, self._project_root, self._end)
+        program = Path(self._main[0].path) if self._main else None
+        return [] if mention is None or program is None else [words_about(last, mention, self._project_root, program)]
 
     def _imported(self, pattern: Pattern) -> list[str]:
         if not pattern.literal:

@@ -206,7 +206,7 @@ class Store(Actor):
     @handles(Pending)
     async def pending(self, ask: Pending, context: Context) -> PendingReply:
         del context
-        return PendingReply(patterns=await asyncio.to_thread(self._catalog.change_pending, ask.client_id, ask.add, ask.remove, ask.take))
+        return PendingReply(waiting=await asyncio.to_thread(self._catalog.change_pending, ask.client_id, ask.change, ask.take))
 
     @handles(StoreStatus)
     async def status(self, ask: StoreStatus, context: Context) -> StoreStatusReply:

@@ -18,13 +18,14 @@ import duckdb
 from actors.store.instance import open_instance, reader
 from actors.store.session_id import new_session_id
 from strobe.errors import Code, StrobeError
+from strobe.model.pending import PendingChange, PendingSet
 from strobe.model.session import SessionRecord, SessionState
 from strobe.protocol.store import CreateSession
 
 LIVE: Final = (SessionState.RUNNING, SessionState.PAUSED)
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS sessions(id VARCHAR PRIMARY KEY, client VARCHAR, binary_path VARCHAR, state VARCHAR, started_at BIGINT, record VARCHAR)",
-    "CREATE TABLE IF NOT EXISTS pending(client VARCHAR, pattern VARCHAR, PRIMARY KEY (client, pattern))",
+    "CREATE TABLE IF NOT EXISTS waiting(client VARCHAR PRIMARY KEY, body VARCHAR)",
 )
 
 
@@ -33,7 +34,7 @@ class Catalog:
         self._folder = sessions_folder
         self._lock = threading.Lock()
         self._pending_lock = threading.Lock()
-        self._pending: dict[str, list[str]] = {}  # by client, as the table has it
+        self._pending: dict[str, PendingSet] = {}  # by client, as the table has it
         self.set_aside: Path | None = None
         self.unreadable: list[Path] = []
         try:
@@ -60,7 +61,8 @@ class Catalog:
         """All records, which stay in memory: this process alone writes them. Raises duckdb.Error, ValueError."""
         try:
             records = [SessionRecord.model_validate_json(row[0]) for row in self._connection.execute("SELECT record FROM sessions").fetchall()]
-            self._pending = _lists(self._connection.execute("SELECT client, pattern FROM pending ORDER BY rowid").fetchall())
+            rows = self._connection.execute("SELECT client, body FROM waiting").fetchall()
+            self._pending = {client: PendingSet.model_validate_json(body) for client, body in rows}
         except BaseException:
             self._connection.close()
             raise
@@ -149,32 +151,29 @@ class Catalog:
         records = [record for record in list(self._records.values()) if client_id is None or record.client_id == client_id]
         return sorted(records, key=lambda record: (record.started_at, record.session_id), reverse=True)
 
-    def change_pending(self, client_id: str, add: list[str], remove: list[str], take: bool) -> list[str]:
-        """One difference to a client's pending patterns. Answers the set as it was (`take`, which empties it) or is now, in the order added.
+    def change_pending(self, client_id: str, change: PendingChange, take: bool) -> PendingSet:
+        """One difference to what waits for a client's launch. Answers the set as it was (`take`, which empties it) or is now.
 
         It is on disk when this returns; what changes nothing costs no write.
         """
         with self._pending_lock:
-            before = self._pending.get(client_id, [])
-            kept = [pattern for pattern in before if pattern not in remove]
-            found = list(dict.fromkeys([*kept, *add]))
-            after = [] if take else found
+            before = self._pending.get(client_id, PendingSet())
+            found = change.applied(before)
+            after = PendingSet() if take else found
             if after != before:
-                self._save_pending(client_id, [] if take else kept, after)
+                self._save_pending(client_id, after)
             return found
 
-    def _save_pending(self, client_id: str, kept: list[str], after: list[str]) -> None:
-        """`after` begins with `kept`, which stays as it is stored."""
-        gone, fresh = [pattern for pattern in self._pending.get(client_id, []) if pattern not in kept], after[len(kept) :]
+    def _save_pending(self, client_id: str, after: PendingSet) -> None:
         with self._transaction() as run:
-            if gone:
-                run.execute("DELETE FROM pending WHERE client = ? AND pattern IN (SELECT unnest(?))", [client_id, gone])
-            if fresh:
-                run.execute("INSERT INTO pending SELECT ?, unnest(?)", [client_id, fresh])
-        if after:
-            self._pending[client_id] = after
-        else:
+            if after.empty:
+                run.execute("DELETE FROM waiting WHERE client = ?", [client_id])
+            else:
+                run.execute("INSERT OR REPLACE INTO waiting VALUES (?, ?)", [client_id, after.model_dump_json(by_alias=True)])
+        if after.empty:
             self._pending.pop(client_id, None)
+        else:
+            self._pending[client_id] = after
 
     def reader(self) -> duckdb.DuckDBPyConnection:
         return reader(self._connection)
@@ -189,13 +188,6 @@ class Catalog:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
-
-
-def _lists(rows: list[tuple[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for client, pattern in rows:
-        found.setdefault(client, []).append(pattern)
-    return found
 
 
 def _put(run: duckdb.DuckDBPyConnection, record: SessionRecord) -> None:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from strobe.model.probe import Refused
 from strobe.model.session import Capabilities
+from strobe.model.watch import ActiveWatch, Watch
 from strobe.protocol.base import Ask, Done, Reply
 
 
@@ -36,6 +37,7 @@ class Launch(Ask):
     pty: bool
     symbols_path: str | None
     patterns: list[str]  # pending ones
+    watches: list[Watch] = []  # pending ones
     serialization_depth: int = 3
 
 
@@ -45,7 +47,7 @@ class TraceReply(Reply):
     hooked_functions: int
     typed_functions: int
     matched_functions: int | None
-    active_watches: list[dict[str, Any]]
+    active_watches: list[ActiveWatch]
     warnings: list[str]
     refused: list[Refused]
     event_limit: int
@@ -60,6 +62,8 @@ class Trace(Ask):
     REPLY: ClassVar[type[Reply]] = TraceReply
     add: list[str]
     remove: list[str]
+    add_watches: list[Watch] = []
+    remove_watches: list[str] = []
     serialization_depth: int | None = None
     project_root: str | None = None
     event_limit: int

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from strobe.model.pending import PendingChange, PendingSet
 from strobe.model.query import Query
 from strobe.model.session import SessionRecord
 from strobe.protocol.base import Ask, Done, Message, Reply
@@ -123,17 +124,16 @@ class RunSql(Ask):
 
 
 class PendingReply(Reply):
-    patterns: list[str]
+    waiting: PendingSet
 
 
 class Pending(Ask):
-    """A client's pending patterns: one difference; `take` empties them. Answers the set as it was (take) or is now."""
+    """What waits for a client's next launch: one difference; `take` empties it. Answers the set as it was (take) or is now."""
 
     TYPE: ClassVar = "store.pending"
     REPLY: ClassVar[type[Reply]] = PendingReply
     client_id: str
-    add: list[str] = []
-    remove: list[str] = []
+    change: PendingChange = PendingChange()
     take: bool = False
 
 

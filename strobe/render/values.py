@@ -49,5 +49,5 @@ def argument_list(arguments: list[Mapping[str, Any]] | None) -> str:
     return "(" + ", ".join(f"{a['name']}={plain(a.get('value'))}" if a.get("name") else plain(a.get("value")) for a in arguments) + ")"
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def count(number: int, noun: str, several: str | None = None) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {several or noun + 's'}"

@@ -18,6 +18,7 @@ import pytest
 from strobe import paths
 from strobe.client import Client
 from strobe.errors import Code, StrobeError
+from strobe.model.pending import PendingChange, PendingSet
 from strobe.model.query import ArgumentFilter, Query, TextFilter
 from strobe.model.session import SessionState
 from strobe.protocol.store import (
@@ -141,11 +142,11 @@ def test_one_live_session_per_client_and_binary(tmp_path: Path) -> None:
 def test_pending_patterns_wait_per_client(tmp_path: Path) -> None:
     async def story() -> None:
         async with node(tmp_path, roles=("store",)) as client:
-            assert (await client.ask("store", Pending(client_id="a", add=["x::*", "y"]))).patterns == ["x::*", "y"]
-            assert (await client.ask("store", Pending(client_id="a", remove=["x::*"]))).patterns == ["y"]
-            assert (await client.ask("store", Pending(client_id="b"))).patterns == []
-            assert (await client.ask("store", Pending(client_id="a", take=True))).patterns == ["y"]
-            assert (await client.ask("store", Pending(client_id="a"))).patterns == []
+            assert (await client.ask("store", Pending(client_id="a", change=PendingChange(add=["x::*", "y"], depth=5)))).waiting.patterns == ["x::*", "y"]
+            assert (await client.ask("store", Pending(client_id="a", change=PendingChange(remove=["x::*"])))).waiting == PendingSet(patterns=["y"], depth=5)
+            assert (await client.ask("store", Pending(client_id="b"))).waiting.patterns == []
+            assert (await client.ask("store", Pending(client_id="a", take=True))).waiting.patterns == ["y"]
+            assert (await client.ask("store", Pending(client_id="a"))).waiting.patterns == []
 
     run(story())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import subprocess
@@ -27,9 +28,11 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STROBE_HOME", str(tmp_path / "home"))
 
 
-def _resolve(path: Path | str, *patterns: str, others: tuple[str, ...] = (), limit: int = 10_000, symbols_path: str | None = None) -> ResolveReply:
+def _resolve(
+    path: Path | str, *patterns: str, others: tuple[str, ...] = (), limit: int = 10_000, symbols_path: str | None = None, root: str = "/nonexistent"
+) -> ResolveReply:
     library = Library()
-    resolver = Resolver(lambda one: library.open(one, symbols_path), [str(path), *others], [str(path)], "/nonexistent", limit)
+    resolver = Resolver(lambda one: library.open(one, symbols_path), [str(path), *others], [str(path)], root, limit)
     return resolver.resolve(patterns)
 
 
@@ -119,6 +122,34 @@ def test_inlined_function_is_explained_with_its_callers(tmp_path: Path) -> None:
     reply = _resolve(program("indexer/deep_crash.cpp", "-O2"), "poke")
     explanation = reply.patterns[0].explanation or ""
     assert "inlined" in explanation and "on_signal (line 25)" in explanation
+
+
+def _compiled(folder: Path, source: str, *options: str) -> Path:
+    (folder / "shop.c").write_text(source)
+    subprocess.run([require("gcc"), *options, "-o", str(folder / "shop"), str(folder / "shop.c")], check=True)
+    return folder / "shop"
+
+
+def test_a_program_older_than_its_source_is_told(tmp_path: Path) -> None:
+    path = _compiled(tmp_path, "int main(void) { return 0; }", "-g")
+    (tmp_path / "shop.c").write_text("int other(int a)\n{\n    return refund(a);\n}\nint refund(int cents)\n{\n    return cents;\n}\n")
+    os.utime(tmp_path / "shop.c", (time.time() + 60, time.time() + 60))
+    explanation = _resolve(path, "refund", root=str(tmp_path)).patterns[0].explanation or ""
+    assert "`refund` is in shop.c:5" in explanation and "build it again" in explanation, explanation
+    os.utime(tmp_path / "shop.c", (1, 1))
+    explanation = _resolve(path, "refund", root=str(tmp_path)).patterns[0].explanation or ""
+    assert "but not in shop" in explanation and "build it again" not in explanation, explanation
+
+
+def test_without_debug_info_what_to_do_is_told(tmp_path: Path) -> None:
+    path = _compiled(tmp_path, "static inline int refund(int a) { return a; }\nint main(int c, char **v) { (void)v; return refund(c); }", "-O2")
+    explanation = _resolve(path, "refund").patterns[0].explanation or ""
+    build_id = ElfFile.open(str(path)).build_id
+    assert "no debug info" in explanation and "symbolsPath" in explanation and "-g" in explanation
+    assert build_id is None or f".build-id/{build_id[:2]}/{build_id[2:]}.debug" in explanation
+    debugged = _compiled(tmp_path, "static inline int refund(int a) { return a; }\nint main(int c, char **v) { (void)v; return refund(c); }", "-O2", "-g")
+    explanation = _resolve(debugged, "refund").patterns[0].explanation or ""
+    assert "inlined" in explanation and "no debug info" not in explanation
 
 
 def test_stripped_and_separate_debug_file(tmp_path: Path) -> None:

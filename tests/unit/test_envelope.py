@@ -65,9 +65,9 @@ def test_models_keep_bytes_and_integer_keys() -> None:
     ("body", "field"),
     [
         ({"clientId": 1}, "clientId"),
-        ({"clientId": "c", "ad": []}, "ad"),
+        ({"clientId": "c", "chang": {}}, "chang"),
         ({}, "clientId"),
-        ({"clientId": "c", "add": ["x", 3]}, "add.1"),
+        ({"clientId": "c", "change": {"add": ["x", 3]}}, "change.add.1"),
         ([], "(all)"),
     ],
 )

@@ -14,6 +14,7 @@ from actors.store.retention import DAY_NS, expired
 from actors.store.session_file import SessionFile
 from actors.store.session_id import new_session_id
 from strobe.errors import Code, StrobeError
+from strobe.model.pending import PendingChange
 from strobe.model.session import SessionState
 from strobe.protocol.store import CreateSession
 from tests.bench.store_records import record
@@ -56,19 +57,23 @@ def test_one_live_session_per_client_and_binary(folder: Path) -> None:
     catalog.close()
 
 
+def pending(catalog: Catalog, client: str, add: list[str], remove: list[str], *, take: bool) -> list[str]:
+    return catalog.change_pending(client, PendingChange(add=add, remove=remove), take).patterns
+
+
 def test_pending_patterns_keep_their_order_and_outlive_the_process(folder: Path) -> None:
     catalog = opened(folder)
-    assert catalog.change_pending("c", ["b", "a", "b"], [], False) == ["b", "a"]
-    assert catalog.change_pending("c", ["x", "b"], ["b"], False) == ["a", "x", "b"]
-    assert catalog.change_pending("d", ["y"], [], False) == ["y"]
+    assert pending(catalog, "c", ["b", "a", "b"], [], take=False) == ["b", "a"]
+    assert pending(catalog, "c", ["x", "b"], ["b"], take=False) == ["a", "x", "b"]
+    assert pending(catalog, "d", ["y"], [], take=False) == ["y"]
     catalog.close()
     again = opened(folder)
-    assert again.change_pending("c", [], [], False) == ["a", "x", "b"]
-    assert again.change_pending("c", ["a"], ["x"], True) == ["a", "b"]
+    assert pending(again, "c", [], [], take=False) == ["a", "x", "b"]
+    assert pending(again, "c", ["a"], ["x"], take=True) == ["a", "b"]
     again.close()
     empty = opened(folder)
-    assert empty.change_pending("c", [], [], True) == []
-    assert empty.change_pending("d", [], [], False) == ["y"]
+    assert pending(empty, "c", [], [], take=True) == []
+    assert pending(empty, "d", [], [], take=False) == ["y"]
     empty.close()
 
 

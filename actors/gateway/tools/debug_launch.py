@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from actors.gateway.command import Program, check_arguments, find_program, project_folder, symbols_file, target_environment
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import StrobeError
+from strobe.model.pending import PendingChange, PendingSet
 from strobe.model.session import Capabilities
 from strobe.protocol import session, store, supervisor
 from strobe.render.session import launch_text
@@ -55,9 +56,9 @@ async def run(arguments: LaunchArguments, call: Call) -> Result:
     if program.note:
         call.warnings.append(program.note)
     session_id = await _create(_creation(arguments, program, root, call), call)
-    waiting: list[str] = []
+    waiting = PendingSet()
     try:
-        waiting = (await call.ask("store", store.Pending(client_id=call.client.id, take=True), store.PendingReply)).patterns
+        waiting = (await call.ask("store", store.Pending(client_id=call.client.id, take=True), store.PendingReply)).waiting
         reply = await _start(session_id, arguments, program, root, waiting, call)
     except (Exception, asyncio.CancelledError) as error:
         undoing = call.background(_undo(session_id, waiting, call))
@@ -68,10 +69,16 @@ async def run(arguments: LaunchArguments, call: Call) -> Result:
     return LaunchResult(
         session_id=session_id,
         pid=reply.pid,
-        pending_patterns_applied=(len(waiting) if reply.pending_patterns_applied is None else reply.pending_patterns_applied) if waiting else None,
+        pending_patterns_applied=_applied(waiting, reply),
         capabilities=reply.capabilities,
         next_steps=reply.next_steps,
     )
+
+
+def _applied(waiting: PendingSet, reply: session.LaunchReply) -> int | None:
+    if not waiting.patterns:
+        return None
+    return len(waiting.patterns) if reply.pending_patterns_applied is None else reply.pending_patterns_applied
 
 
 async def _create(ask: store.CreateSession, call: Call) -> str:
@@ -89,7 +96,7 @@ async def _undo_creation(creating: asyncio.Future[store.CreateSessionReply], cal
         session_id = (await creating).session_id
     except StrobeError:
         return  # none was made
-    await _undo(session_id, [], call)
+    await _undo(session_id, PendingSet(), call)
 
 
 def _creation(arguments: LaunchArguments, program: Program, root: Path, call: Call) -> store.CreateSession:
@@ -105,7 +112,7 @@ def _creation(arguments: LaunchArguments, program: Program, root: Path, call: Ca
     )
 
 
-async def _start(session_id: str, arguments: LaunchArguments, program: Program, root: Path, patterns: list[str], call: Call) -> session.LaunchReply:
+async def _start(session_id: str, arguments: LaunchArguments, program: Program, root: Path, waiting: PendingSet, call: Call) -> session.LaunchReply:
     opened = await call.ask("supervisor", supervisor.OpenSession(session_id=session_id), supervisor.OpenSessionReply, deadline_s=_LAUNCH_S)
     stdin = session.StdinOpen(open=True) if isinstance(arguments.stdin, OpenInput) else arguments.stdin
     launch = session.Launch(
@@ -118,12 +125,14 @@ async def _start(session_id: str, arguments: LaunchArguments, program: Program, 
         stdin=stdin,
         pty=arguments.pty,
         symbols_path=symbols_file(arguments.symbols_path, root),
-        patterns=patterns,
+        patterns=waiting.patterns,
+        watches=waiting.watches,
+        serialization_depth=waiting.depth or session.Launch.model_fields["serialization_depth"].default,
     )
     return await call.ask(opened.session, launch, session.LaunchReply, deadline_s=_LAUNCH_S)
 
 
-async def _undo(session_id: str, waiting: list[str], call: Call) -> None:
+async def _undo(session_id: str, waiting: PendingSet, call: Call) -> None:
     """A launch that failed leaves nothing: no row, no processes; patterns wait again."""
     with suppress(StrobeError):  # there may be no session process, or one without a target
         await call.ask(f"session:{session_id}", session.Stop(kill=True), session.StopReply, deadline_s=_LAUNCH_S)
@@ -131,8 +140,8 @@ async def _undo(session_id: str, waiting: list[str], call: Call) -> None:
         call.ask("store", store.EndSession(session_id=session_id, state="stopped", retain=False), store.EndSession.EndReply),
         call.ask("supervisor", supervisor.CloseSession(session_id=session_id), supervisor.CloseSession.REPLY),
     ]
-    if waiting:
-        asks.append(call.ask("store", store.Pending(client_id=call.client.id, add=waiting), store.PendingReply))
+    if not waiting.empty:
+        asks.append(call.ask("store", store.Pending(client_id=call.client.id, change=PendingChange.adding(waiting)), store.PendingReply))
     for outcome in await asyncio.gather(*asks, return_exceptions=True):
         if isinstance(outcome, BaseException) and not isinstance(outcome, StrobeError):
             raise outcome

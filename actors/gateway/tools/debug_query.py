@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from mcp.types import ToolAnnotations
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
-from strobe.model.query import Query
+from strobe.model.query import Query, ReturnFilter
 from strobe.protocol import store
 from strobe.render.budget import json_tokens, reply_tokens
 from strobe.render.events import line_tokens, query_text
 
-_DESCRIPTION: Final = "Query a session's timeline (calls, output, crashes) by filters or sql. Page: cursor. Poll: afterEventId=lastEventId."
+_DESCRIPTION: Final = "Timeline (calls, output, crashes) by filters or sql; eventId: all its values. Page: cursor. Poll: afterEventId=lastEventId."
 _CURSOR_LIKE: Final = "eyJ0" * 32  # room for the cursor that a shorter page gets
 _EVENT_TOKENS_LEAST: Final = 40  # no event in both forms is smaller, so a page never needs more of them
 _NOT_FILTERS: Final = ("session_id", "sql", "max_tokens")
@@ -22,12 +22,15 @@ _NOT_FILTERS: Final = ("session_id", "sql", "max_tokens")
 
 class QueryArguments(Query, Arguments):
     session_id: str
-    time_from: int | str | None = Field(default=None, description="ns or -5s")
+    return_value: Annotated[ReturnFilter | None, WithJsonSchema({"type": "object", "description": "as argument"})] = None
+    time_from: int | str | None = Field(default=None, description="or -5s")
+    event_id: str | None = None
+    path: str | None = Field(default=None, description="order.items[20..40]")
     sql: str | None = None
 
 
 class QueryResult(Result):
-    events: list[dict[str, Any]] | None = None
+    events: list[Any] | None = None
     total_count: int | None = None
     has_more: bool
     cursor: str | None = None
@@ -36,6 +39,7 @@ class QueryResult(Result):
     pids: list[Any] | None = None
     events_dropped: dict[str, int] | None = None
     crash: dict[str, Any] | None = None
+    value: Any = None
     columns: list[Any] | None = None
     rows: list[Any] | None = None
 
@@ -90,7 +94,7 @@ async def _ask(arguments: QueryArguments, query: Query, call: Call, *, ends: boo
 
 def _check_filters(arguments: QueryArguments) -> None:
     """A filter object without a condition would silently match everything."""
-    for name in ("function", "source_file", "return_value", "argument"):
+    for name in ("function", "source_file", "return_value", "argument", "thread_name"):
         condition: BaseModel | None = getattr(arguments, name)
         if condition is None or condition.model_fields_set - {"name"}:
             continue

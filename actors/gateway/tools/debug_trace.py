@@ -5,21 +5,47 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from mcp.types import ToolAnnotations
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from actors.gateway.command import project_folder
 from actors.gateway.sessions import ended_words, is_live, record_of
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
+from strobe.model.pending import PendingChange, PendingSet
 from strobe.model.probe import Refused
 from strobe.model.session import SessionRecord
+from strobe.model.watch import EXPRESSION_MAX, WATCHES_MAX, ActiveWatch, Watch, check
 from strobe.protocol import indexer, session, store
 from strobe.render.session import trace_text
+from strobe.render.values import count
 
+TYPES: Final = {
+    "i8": "signed char", "u8": "unsigned char", "i16": "short", "u16": "unsigned short", "i32": "int", "u32": "unsigned int", "i64": "long",
+    "u64": "unsigned long", "f32": "float", "f64": "double", "pointer": "void*",
+}  # fmt: skip
 _DESCRIPTION: Final = (
     "Choose the functions whose calls are recorded, while a session runs or (no sessionId) for your next launch; without add and remove it shows them. "
     "Patterns: name, ns::*, ns::**, @usercode, @file:part."
 )
+
+
+class WatchAdd(BaseModel):
+    """Exactly one of variable, address with type, expr."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", strict=True, frozen=True)
+    variable: str | None = None
+    address: str | None = Field(default=None, description="hex")
+    type: str | None = None
+    expr: str | None = Field(default=None, max_length=EXPRESSION_MAX, description="path: gState->items[2].id, args[0]->name")
+    label: str | None = Field(default=None, min_length=1, max_length=64)
+    on: list[str] = Field(default=[], max_length=100, description="function patterns; default: all traced")
+
+
+class WatchChange(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", strict=True, frozen=True)
+    add: list[WatchAdd] = Field(default=[], max_length=WATCHES_MAX)
+    remove: list[str] = Field(default=[], max_length=WATCHES_MAX)
 
 
 class TraceArguments(Arguments):
@@ -28,14 +54,16 @@ class TraceArguments(Arguments):
     remove: list[str] = Field(default=[], max_length=1000)
     serialization_depth: int | None = Field(default=None, ge=1, le=10)
     project_root: str | None = None
+    watches: WatchChange = WatchChange()
 
 
 class TraceResult(Result):
     mode: Literal["pending", "runtime"]
     active_patterns: list[str]
     hooked_functions: int
+    typed_functions: int | None = None
     matched_functions: int | None = None
-    active_watches: list[dict[str, Any]]
+    active_watches: list[ActiveWatch]
     warnings: list[str]
     refused: list[Refused] | None = None
     event_limit: int
@@ -60,31 +88,81 @@ async def _pending(arguments: TraceArguments, call: Call) -> Result:
         # The indexer knows the pattern language: a bad one is told now, not at the launch.
         ask = indexer.Resolve(patterns=arguments.add, modules=[], main_modules=[], project_root=arguments.project_root or call.client.cwd)
         await call.ask("indexer", ask, indexer.ResolveReply)
-    change = store.Pending(client_id=call.client.id, add=arguments.add, remove=arguments.remove)
-    patterns = (await call.ask("store", change, store.PendingReply)).patterns
-    if arguments.serialization_depth is not None or arguments.project_root is not None:
-        call.warnings.append("serializationDepth and projectRoot are taken up when you trace the running session; debug_launch has its own projectRoot.")
+    change = PendingChange(
+        add=arguments.add,
+        remove=arguments.remove,
+        add_watches=watches_of(arguments.watches.add),
+        remove_watches=arguments.watches.remove,
+        depth=arguments.serialization_depth,
+    )
+    if arguments.project_root is not None:
+        call.warnings.append("projectRoot is not kept: debug_launch has its own.")
+    waiting = (await call.ask("store", store.Pending(client_id=call.client.id, change=change), store.PendingReply)).waiting
+    if len(waiting.watches) > WATCHES_MAX:
+        drop = PendingChange(remove_watches=[watch.label for watch in change.add_watches])
+        await call.ask("store", store.Pending(client_id=call.client.id, change=drop), store.PendingReply)
+        raise StrobeError(Code.LIMIT_EXCEEDED, f"{len(waiting.watches)} watches are more than {WATCHES_MAX}.", "Remove some first.", value=len(waiting.watches))
     return TraceResult(
         mode="pending",
-        active_patterns=patterns,
+        active_patterns=waiting.patterns,
         hooked_functions=0,
-        active_watches=[],
+        active_watches=[_waiting_watch(watch) for watch in waiting.watches],
         warnings=[],
         event_limit=int(call.settings["events.maxPerSession"]),
-        status=_pending_status(patterns),
+        status=_pending_status(waiting),
     )
 
 
-def _pending_status(patterns: list[str]) -> str:
-    if not patterns:
+def _waiting_watch(watch: Watch) -> ActiveWatch:
+    return ActiveWatch(label=watch.label, expr=watch.expr, address=None, size=None, type_name=None, on=watch.on or None, functions=0)
+
+
+def _pending_status(waiting: PendingSet) -> str:
+    if not waiting.patterns and not waiting.watches:
         return "No pattern waits. Add some, or pass the sessionId of a running session."
-    return f"{len(patterns)} pattern(s) wait for your next debug_launch, which applies them before the program's first instruction of its own."
+    parts = [count(len(waiting.patterns), "pattern")] + ([count(len(waiting.watches), "watch", "watches")] if waiting.watches else [])
+    if waiting.watches and not waiting.patterns:
+        return f"{parts[1]} for your next debug_launch, but nothing to read them on: add patterns of functions to trace."
+    return f"{' and '.join(parts)} wait for your next debug_launch, which applies them before the program's first instruction of its own."
+
+
+def watches_of(asked: list[WatchAdd]) -> list[Watch]:
+    """Checked as far as their texts tell. Errors: WATCH_FAILED, VALIDATION_ERROR."""
+    found = [_watch(one) for one in asked]
+    labels = [watch.label for watch in found]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise StrobeError(Code.VALIDATION_ERROR, f"Two watches are called {twice!r}.", "Give them different labels.", value=twice)
+    for watch in found:
+        check(watch)
+    return found
+
+
+def _watch(asked: WatchAdd) -> Watch:
+    given = [name for name in ("variable", "address", "expr") if getattr(asked, name) is not None]
+    if len(given) != 1:
+        what = f"A watch has {', '.join(given) or 'nothing to read'}."
+        raise StrobeError(Code.VALIDATION_ERROR, what, "Give it exactly one of variable, expr, or address with type.", value=asked.label or "watches.add")
+    if (asked.address is None) != (asked.type is None):
+        lone = asked.address or asked.type
+        raise StrobeError(Code.VALIDATION_ERROR, "address and type go together.", "Give both, e.g. address 0x55d0c0 and type int.", value=lone)
+    if asked.address is not None:
+        try:
+            expr = f"*({TYPES.get(asked.type or '', asked.type)}*){int(asked.address, 16):#x}"
+        except ValueError:
+            raise StrobeError(Code.VALIDATION_ERROR, f"{asked.address!r} is no hexadecimal address.", "Write it as 0x55d0c0.", value=asked.address) from None
+    else:
+        expr = asked.expr if asked.expr is not None else asked.variable or ""
+    label = asked.label or asked.variable or asked.expr or asked.address or ""
+    return Watch(label=label[:64], expr=expr, on=asked.on)
 
 
 async def _runtime(arguments: TraceArguments, record: SessionRecord, call: Call) -> Result:
     ask = session.Trace(
         add=arguments.add,
         remove=arguments.remove,
+        add_watches=watches_of(arguments.watches.add),
+        remove_watches=arguments.watches.remove,
         serialization_depth=arguments.serialization_depth,
         project_root=arguments.project_root,
         event_limit=int(call.settings["events.maxPerSession"]),
@@ -103,6 +181,7 @@ async def _runtime(arguments: TraceArguments, record: SessionRecord, call: Call)
         mode=reply.mode,
         active_patterns=reply.active_patterns,
         hooked_functions=reply.hooked_functions,
+        typed_functions=reply.typed_functions,
         matched_functions=reply.matched_functions,
         active_watches=reply.active_watches,
         warnings=reply.warnings,
@@ -115,7 +194,7 @@ async def _runtime(arguments: TraceArguments, record: SessionRecord, call: Call)
 
 async def _ended(arguments: TraceArguments, record: SessionRecord, call: Call) -> Result:
     words = ended_words(record)
-    if arguments.add or arguments.remove:
+    if arguments.add or arguments.remove or arguments.watches.add or arguments.watches.remove:
         raise StrobeError(Code.PROCESS_EXITED, f"The target of {record.session_id} is gone ({words}).", _after_end(record), value=record.session_id)
     return TraceResult(
         mode="runtime",
@@ -143,7 +222,6 @@ TOOL: Final = Tool(
     text=trace_text,
     cuttable=("refused", "activePatterns", "warnings"),
     later={
-        "watches": "Trace the functions that use the variable, and read their arguments and results.",
         "budget": "Narrow the patterns instead.",
     },
 )
