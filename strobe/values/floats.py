@@ -138,6 +138,7 @@ def _rounded(value: Fraction, precision: int) -> Fraction:
 
 class FloatShape(Shape):
     __slots__ = ("form", "used")
+    is_key = True
     size: int
 
     def __init__(self, size: int, form: FloatFormat) -> None:
@@ -153,17 +154,17 @@ class FloatShape(Shape):
 
 
 class ComplexShape(Shape):
-    """`imaginary`: where the second part is."""
+    """`real`, `imaginary`: where the two parts are."""
 
-    __slots__ = ("imaginary", "part")
+    __slots__ = ("imaginary", "part", "real")
     size: int
 
-    def __init__(self, size: int, imaginary: int, part: Shape) -> None:
+    def __init__(self, size: int, real: int, imaginary: int, part: Shape) -> None:
         super().__init__(size)
-        self.imaginary, self.part = imaginary, part
+        self.real, self.imaginary, self.part = real, imaginary, part
 
     def show(self, view: View, data: bytes, at: int, address: int, depth: int, /) -> Json:
-        real = self.part.show(view, data, at, address, depth)
+        real = self.part.show(view, data, at + self.real, address + self.real, depth)
         imaginary = self.part.show(view, data, at + self.imaginary, address + self.imaginary, depth)
         return f"{plain(real)}{'' if plain(imaginary).startswith('-') else '+'}{plain(imaginary)}i"
 

@@ -55,12 +55,14 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """std::vector<bool>: from the pointer at `data` on, bit `first` first; `count` bits, or up to the bit `end_bit` of the word at the pointer `end`."""
+    """std::vector<bool>: from the pointer at `data` on (in the object itself when `inline`: std::bitset), the lowest bit of a byte first; `count` bits, or
+    up to the bit `end_bit` of the word at the pointer `end`."""
 
     data: int
     count: Number | None = None
     end: int | None = None
     end_bit: Number | None = None
+    inline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,8 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A smart pointer: what the pointer at `pointer` points to plus `skip` bytes. `counts`: (name, where it is behind the pointer at `control`)."""
+    """A smart pointer: what the pointer at `pointer` points to plus `skip` bytes. `counts`: (name, where it is behind the pointer at `control`); the first
+    counts owners: at 0 the object is gone, and "<expired>" is shown. An address of only ones is Rust's null."""
 
     pointer: int
     target: TypeId
@@ -209,7 +212,8 @@ class Owner:
 @dataclass(frozen=True, slots=True)
 class Erased:
     """A value whose type only the program's code knows: std::any, std::function, Rust's `dyn`. The pointer at `code` names it, through its symbol or the
-    vtable it points to; the value lies at `offset`, or at the pointer there when `boxed`, plus `skip` bytes rounded up to its type's alignment."""
+    vtable it points to (a "function" that is `boxed`: of the object it points to); the value lies at `offset`, or at the pointer there when `boxed`, plus
+    `skip` bytes rounded up to its type's alignment."""
 
     kind: Literal["any", "function", "dyn"]
     code: int
@@ -241,6 +245,15 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
+class ImaginaryParts:
+    """std::complex where the compiler has no type of its own for it: two numbers of the type."""
+
+    type: TypeId
+    real: int
+    imaginary: int
+
+
+@dataclass(frozen=True, slots=True)
 class Hidden:
     """Not what it holds but only that it is there, in `words`: PhantomData, allocators."""
 
@@ -248,5 +261,6 @@ class Hidden:
 
 
 Form = (
-    Text | Sequence | Bits | Nodes | Tree | Blocks | Ring | Swiss | BTree | Inner | Parts | Maybe | Choice | Either | Owner | Erased | Time | Moment | Hidden
+    Text | Sequence | Bits | Nodes | Tree | Blocks | Ring | Swiss | BTree | Inner | Parts | Maybe | Choice | Either | Owner | Erased | Time | Moment
+    | ImaginaryParts | Hidden
 )  # fmt: skip

@@ -39,6 +39,10 @@ class IntegerShape(Shape):
         self.unpack = struct.Struct("<" + (code.lower() if node.signed else code)).unpack_from if code else None
 
     @property
+    def is_key(self) -> bool:  # type: ignore[override]
+        return not self.is_bool
+
+    @property
     def plain(self) -> bool:
         """Whether every value is shown as the number that it is."""
         return self.unpack is not None and not self.is_bool and not self.is_character
@@ -60,7 +64,8 @@ class IntegerShape(Shape):
 
 
 class EnumShape(Shape):
-    __slots__ = ("flags", "names", "signed", "singles")
+    __slots__ = ("names", "signed", "singles")
+    is_key = True
     size: int
 
     def __init__(self, node: Enum, size: int) -> None:

@@ -26,6 +26,7 @@ from strobe.model.type_nodes import (
 )
 from strobe.model.types import TypeTable
 from strobe.values import floats, rust
+from strobe.values.alignment import alignment
 from strobe.values.arrays import COUNT_MAX, ArrayShape
 from strobe.values.flexible import flexible
 from strobe.values.formed import formed
@@ -75,6 +76,9 @@ class Shapes:
         """A type's size; 0 for what has none."""
         size = getattr(self.node(number), "size", None)
         return size if isinstance(size, int) and 0 < size < COUNT_MAX else 0
+
+    def alignment(self, number: TypeId) -> int:
+        return alignment(self.table, self.resolved(number))
 
     def unit(self, number: TypeId) -> int | None:
         """Bytes of a character, for types that are characters of texts."""
@@ -164,7 +168,7 @@ class Shapes:
         if isinstance(node, Float) and node.size in _SIZES:
             return floats.FloatShape(node.size, node.format)
         if isinstance(node, Complex) and node.size // 2 in _SIZES:
-            return floats.ComplexShape(node.size, node.size // 2, floats.FloatShape(node.size // 2, node.format))
+            return floats.ComplexShape(node.size, 0, node.size // 2, floats.FloatShape(node.size // 2, node.format))
         if isinstance(node, MemberPointer) and node.size in _SIZES:
             return MemberPointerShape(self, node)
         if isinstance(node, Unspecified):

@@ -76,6 +76,7 @@ class TextPointerShape(Shape):
     """`char *`. Beyond depth too: a text leads nowhere further."""
 
     __slots__ = ("unit",)
+    is_key = True
     size: int
 
     def __init__(self, unit: int) -> None:
@@ -90,6 +91,7 @@ class TextArrayShape(Shape):
     """`char[16]`: up to its first 0."""
 
     __slots__ = ("unit",)
+    is_key = True
     size: int
 
     def __init__(self, count: int, unit: int) -> None:

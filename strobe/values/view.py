@@ -96,10 +96,12 @@ class View:
 
 
 class Shape:
-    """How objects of one type are shown. `size` None: what has none. `is_object`: it is shown as an object of its members."""
+    """How objects of one type are shown. `size` None: what has none. `is_object`: it is shown as an object of its members. `is_key`: as a text, number or
+    enumerator, which can be a key in an object."""
 
     __slots__ = ("size",)
     is_object = False
+    is_key = False
 
     def __init__(self, size: int | None) -> None:
         self.size = size
