@@ -302,10 +302,20 @@ tuples!((A)(A, B)(A, B, C)(A, B, C, D));
 
 // Rc and Arc: who shares it, then what it is
 pub fn counted(address: usize, strong: usize, weak: usize, value: String) -> String {
-    let counts = format!("\"strong\": {strong}, \"weak\": {weak}");
+    let counts = format!("\"@strong\": {strong}, \"@weak\": {weak}");
     match value.strip_prefix('{') {
         Some("}") => format!("{{\"@\": \"{address:#x}\", {counts}}}"),
         Some(members) => format!("{{\"@\": \"{address:#x}\", {counts}, {members}"),
         None => format!("{{\"@\": \"{address:#x}\", {counts}, \"*\": {value}}}"),
+    }
+}
+
+// A trait object: which type it is, then what
+pub fn concrete(type_name: &str, value: String) -> String {
+    let class = format!("\"class\": {}", quoted(type_name));
+    match value.strip_prefix('{') {
+        Some("}") => format!("{{{class}}}"),
+        Some(members) => format!("{{{class}, {members}"),
+        None => format!("{{{class}, \"*\": {value}}}"),
     }
 }

@@ -1,6 +1,6 @@
 // Smart pointers, cells, locks, trait objects and closures.
 use crate::group;
-use crate::json::{counted, object, quoted, Json};
+use crate::json::{concrete, counted, object, quoted, Json};
 use crate::kinds::Inner;
 use std::cell::{Cell, OnceCell, RefCell, UnsafeCell};
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -28,7 +28,7 @@ impl Shape for Square {
         self.side * self.side
     }
     fn shown(&self) -> String {
-        object(&[("rust::owners::Square", object(&[("side", self.side.json())]))])
+        concrete("rust::owners::Square", object(&[("side", self.side.json())]))
     }
 }
 
@@ -37,7 +37,7 @@ impl Shape for Circle {
         self.0
     }
     fn shown(&self) -> String {
-        object(&[("rust::owners::Circle", self.0.json())])
+        concrete("rust::owners::Circle", self.0.json())
     }
 }
 
@@ -46,7 +46,7 @@ impl Shape for Wide {
         self.one as f64
     }
     fn shown(&self) -> String {
-        object(&[("rust::owners::Wide", object(&[("one", self.one.json())]))])
+        concrete("rust::owners::Wide", object(&[("one", self.one.json())]))
     }
 }
 
@@ -55,7 +55,7 @@ impl Shape for u32 {
         *self as f64
     }
     fn shown(&self) -> String {
-        object(&[("u32", self.json())])
+        concrete("u32", self.json())
     }
 }
 
@@ -141,17 +141,17 @@ group!(Counted {
     alone: Rc<Inner> = Rc::new(inner(5));
     shared: Rc<Inner> = shared();
     number: Rc<u16> = Rc::new(7);
-    text: Rc<str> = "counted".into();
+    text: Rc<str> = "counted".into(), shown |_| quoted("counted");
     list: Rc<[u16]> = vec![1, 2, 3].into();
     wide: Rc<u128> = Rc::new(1 << 100);
     in_cell: Rc<RefCell<Inner>> = Rc::new(RefCell::new(inner(6)));
     shape: Rc<dyn Shape> = Rc::new(Square { side: 1.5 });
     wide_shape: Rc<dyn Shape> = Rc::new(Wide { one: 4 });
-    weak: Weak<Inner> = Rc::downgrade(Box::leak(Box::new(shared()))), shown |all| all.weak.upgrade().map(|there| { let json = counted(Rc::as_ptr(&there) as usize, Rc::strong_count(&there) - 1, Rc::weak_count(&there), (*there).json()); json }).unwrap();
-    expired: Weak<Inner> = { let gone = Rc::new(inner(1)); Rc::downgrade(&gone) }, shown |_| "null".into();
+    weak: Weak<Inner> = Rc::downgrade(Box::leak(Box::new(shared()))), shown |all| all.weak.upgrade().map(|there| counted(Rc::as_ptr(&there) as usize, Rc::strong_count(&there) - 1, Rc::weak_count(&there), (*there).json())).unwrap();
+    expired: Weak<Inner> = { let gone = Rc::new(inner(1)); Rc::downgrade(&gone) }, shown |_| quoted("<expired>");
     no_weak: Weak<Inner> = Weak::new(), shown |_| "null".into();
     across: Arc<Inner> = Arc::new(inner(8));
-    across_text: Arc<str> = "arc".into();
+    across_text: Arc<str> = "arc".into(), shown |_| quoted("arc");
     locked: Arc<Mutex<Inner>> = Arc::new(Mutex::new(inner(9)));
     across_shape: Arc<dyn Shape> = Arc::new(Circle(2.5));
     option: Option<Rc<u16>> = Some(Rc::new(9));
@@ -194,7 +194,7 @@ group!(Shapes {
 });
 
 fn captured(index: usize, members: &str) -> String {
-    format!("{{\"rust::owners::closures::{{closure_env#{index}}}\": {members}}}")
+    concrete(&format!("rust::owners::closures::{{closure_env#{index}}}"), members.into())
 }
 
 fn closures() -> (Box<dyn Fn(u16) -> u16>, Box<dyn Fn(u64) -> u64>, &'static dyn Fn(u8) -> u8) {
