@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from strobe.model.type_nodes import TypeId
-from strobe.values import containers, forms, nodes, owners, times, wrappers
+from strobe.values import containers, forms, moments, nodes, owners, times, trait_objects, wrappers
 from strobe.values.floats import ComplexShape
 from strobe.values.forms import Form
 from strobe.values.view import CUT, Shape, Words
@@ -32,6 +32,7 @@ _SHAPES: Final[dict[type[Any], Callable[..., Shape]]] = {
     forms.Owner: owners.OwnerShape,
     forms.Erased: owners.ErasedShape,
     forms.Time: times.TimeShape,
+    forms.Moment: moments.MomentShape,
     forms.Moment: times.MomentShape,
 }
 
@@ -44,7 +45,9 @@ def formed(shapes: Shapes, number: TypeId, form: Form) -> Shape:
 
 def _of(shapes: Shapes, number: TypeId, form: Form, size: int) -> Shape:
     if isinstance(form, forms.Hidden):
-        return Words(form.words, size)
+        return Words(form.words, shapes.bytes_of(number))
+    if isinstance(form, forms.Erased) and form.kind == "dyn":
+        return trait_objects.TraitObjectShape(shapes, number, size, form)
     if isinstance(form, forms.Either):
         then, otherwise = (_of(shapes, number, one, size) for one in (form.then, form.otherwise))
         return wrappers.EitherShape(size, form, then, otherwise)

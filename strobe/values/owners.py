@@ -46,7 +46,7 @@ class OwnerShape(FormShape):
         if depth <= 0:
             return f"<{count} {name} at {pointer:#x}>"
         stride = self.shapes.bytes_of(form.target)
-        return {"@": f"{pointer:#x}", **counts, "*": row(view, form.target, pointer + form.skip, count, stride, depth - 1)}
+        return {"@": f"{pointer + form.skip:#x}", **counts, "*": row(view, form.target, pointer + form.skip, count, stride, depth - 1)}
 
 
 def counted(view: View, block: int, counts: tuple[tuple[str, Number], ...]) -> dict[str, Json]:
@@ -71,21 +71,9 @@ class ErasedShape(FormShape):
         code = word_in(data, at + self.form.code)
         if code == 0:
             return None
-        if self.form.kind == "dyn":
-            return self._dyn(view, code, word_in(data, at + self.form.offset), depth)
         if self.form.kind == "function":
             return self._function(view, code, data, at)
         return self._any(view, code, data, at, address, depth)
-
-    def _dyn(self, view: View, code: int, pointer: int, depth: int) -> Json:
-        form, number = self.form, view.dynamic(code)
-        counts = counted(view, pointer, form.counts)
-        if number is None:
-            return {"@": hex(pointer), **counts} if counts else hex(pointer)
-        alignment = max(1, self.shapes.alignment(number))
-        pointer += -(-form.skip // alignment) * alignment
-        name = self.shapes.name(number)
-        return followed(view, pointer, self.shapes.resolved(number), depth, name, extra={**counts, "class": name})
 
     def _any(self, view: View, code: int, data: bytes, at: int, address: int, depth: int) -> Json:
         number = view.dynamic(code)

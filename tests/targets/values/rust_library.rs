@@ -17,7 +17,7 @@ impl<T: Json> Json for Range<T> {
 
 impl Json for Duration {
     fn json(&self) -> String {
-        let text = format!("{self:?}");
+        let text = format!("{self:?}").replace('µ', "u");
         let unit = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap();
         quoted(&format!("{} {}", &text[..unit], &text[unit..]))
     }
@@ -43,8 +43,8 @@ group!(Times {
     no_option: Option<Duration> = None;
     instant: Instant = Instant::now(), shown |all| instant(&all.instant);
     epoch: SystemTime = SystemTime::UNIX_EPOCH, shown |_| quoted("1970-01-01T00:00:00Z");
-    later: SystemTime = SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_341_600_250), shown |_| quoted("2026-11-22T10:00:00.25Z");
-    earlier: SystemTime = SystemTime::UNIX_EPOCH - Duration::from_millis(500), shown |_| quoted("1969-12-31T23:59:59.5Z");
+    later: SystemTime = SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_341_600_250), shown |_| quoted("2026-11-22T10:00:00.250Z");
+    earlier: SystemTime = SystemTime::UNIX_EPOCH - Duration::from_millis(500), shown |_| quoted("1969-12-31T23:59:59.500Z");
 });
 
 fn path(path: &Path) -> String {
