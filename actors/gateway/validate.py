@@ -19,8 +19,7 @@ _VALUE_CHARACTERS_MAX: Final = 120
 def parse_arguments(tool: Tool, given: Mapping[str, Any]) -> Arguments:
     for field, advice in tool.later.items():
         if field in given:
-            code = Code.WATCH_FAILED if field == "watches" else Code.VALIDATION_ERROR
-            raise StrobeError(code, f"`{field}` is not supported yet.", advice, value=field)
+            raise StrobeError(Code.VALIDATION_ERROR, f"`{field}` is not supported yet.", advice, value=field)
     try:
         return tool.arguments.model_validate(dict(given), by_alias=True, by_name=False)
     except ValidationError as error:

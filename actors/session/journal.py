@@ -15,8 +15,9 @@ import msgpack  # type: ignore[import-untyped]
 
 from actors.session.probes import Installed, Probes
 from strobe.errors import Code, StrobeError
-from strobe.model.probe import Hook, Refused
+from strobe.model.probe import Hook, Plan, Refused
 from strobe.model.session import Capabilities
+from strobe.model.watch import Watch
 from strobe.protocol.session import Launch
 from strobe.protocol.spawner import Patch
 
@@ -33,6 +34,7 @@ class Journal:
     recorder: str = "none"  # none, native, fallback
     remote: int | None = None  # strobe_remote in the target
     depth: int = DEFAULT_DEPTH
+    watches: list[Watch] = field(default_factory=list)
     internal: list[Patch] = field(default_factory=list)
     project_root: str = ""
     stopped: bool = False
@@ -62,13 +64,14 @@ class Journal:
             "patterns": self.probes.patterns,
             "nextId": self.probes.next_id,
             "installed": [
-                (item.hook.model_dump(), item.patch.model_dump() if item.patch else None, item.enabled, item.earlier)
+                (item.hook.model_dump(), item.patch.model_dump() if item.patch else None, item.enabled, item.earlier, item.base and item.base.model_dump())
                 for item in self.probes.installed.values()
             ],
             "refused": [(address, item.model_dump()) for address, item in self.probes.refused.items()],
             "recorder": self.recorder,
             "remote": self.remote,
             "depth": self.depth,
+            "watches": [watch.model_dump() for watch in self.watches],
             "internal": [patch.model_dump() for patch in self.internal],
             "projectRoot": self.project_root,
             "stopped": self.stopped,
@@ -79,9 +82,10 @@ class Journal:
     @classmethod
     def _from_wire(cls, wire: dict[str, Any]) -> Journal:
         probes = Probes(patterns=wire["patterns"], next_id=wire["nextId"])
-        for hook_wire, patch_wire, enabled, earlier in wire["installed"]:
+        for hook_wire, patch_wire, enabled, earlier, base in wire["installed"]:
             hook = Hook.model_validate(hook_wire)
-            probes.installed[hook.address] = Installed(hook, Patch.model_validate(patch_wire) if patch_wire else None, enabled, earlier)
+            patch = Patch.model_validate(patch_wire) if patch_wire else None
+            probes.installed[hook.address] = Installed(hook, patch, enabled, earlier, Plan.model_validate(base) if base else None)
         probes.refused = {address: Refused.model_validate(item) for address, item in wire["refused"]}
         return cls(
             launch=Launch.model_validate(wire["launch"]),
@@ -89,6 +93,7 @@ class Journal:
             recorder=wire["recorder"],
             remote=wire["remote"],
             depth=wire["depth"],
+            watches=[Watch.model_validate(watch) for watch in wire["watches"]],
             internal=[Patch.model_validate(item) for item in wire["internal"]],
             project_root=wire["projectRoot"],
             stopped=wire["stopped"],

@@ -26,7 +26,7 @@ from strobe.launch.keeper import Keeper, start_keeper
 from strobe.launch.page import StatusPage
 from strobe.launch.request import Launch as LaunchRequest
 from strobe.launch.status import LaunchStage, TargetState
-from strobe.model.probe import Place
+from strobe.model.probe import Module, Place
 from strobe.preflight import Preflight, inspect
 from strobe.protocol.indexer import Load, ModuleFacts
 from strobe.protocol.session import Launch, StdinOpen
@@ -160,9 +160,11 @@ async def _install(tracing: Tracing, ask: Launch, stages: Stages) -> tuple[Modul
     program = str(Path(f"/proc/{target.pid}/exe").readlink())  # a script's is its interpreter
     index, (wanted, warnings), _ = await _together(_facts(tracing, ask), _look_up(tracing, program), tracing.enter())
     stages.done("enter")
-    mapped = mapped_modules(target.pid) if probes.patterns else []
+    mapped = mapped_modules(target.pid) if probes.patterns or ask.watches else []
     if any(is_own(module.path, program) and module.path != program for module in mapped):
         wanted, warnings = await tracing.resolve(probes.patterns, mapped)
+    if ask.watches:
+        warnings = [*warnings, *await _watch(tracing, ask, mapped)]
     hooks = await tracing.new_hooks(list(wanted.values()), mapped)
     stages.done("plans")
     reply = await tracing.prepare(hooks)
@@ -171,6 +173,17 @@ async def _install(tracing: Tracing, ask: Launch, stages: Stages) -> tuple[Modul
     target.journal.save(target.folder)
     tracing.settle(await asyncio.to_thread(patching.take_over, target.pid, reply.writes, reply.patches, reply.arm_address))
     return index, len(wanted), warnings
+
+
+async def _watch(tracing: Tracing, ask: Launch, mapped: list[Module]) -> list[str]:
+    """A watch that can't be read is no reason not to launch: it is told."""
+    told: list[str] = []
+    for watch in ask.watches:
+        try:
+            told += await tracing.watch([*tracing.watching.watches, watch], [watch], mapped)
+        except StrobeError as error:
+            told.append(f"{error.what} {error.next_step}")
+    return told
 
 
 async def _facts(tracing: Tracing, ask: Launch) -> ModuleFacts:

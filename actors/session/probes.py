@@ -21,6 +21,7 @@ class Installed:
     patch: Patch | None
     enabled: bool = True
     earlier: list[int] = field(default_factory=list)
+    base: Plan | None = None  # without watches, where there are some
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from actors.session.modules import is_own, mapped_modules
@@ -10,9 +11,11 @@ from actors.session.probes import Installed
 from actors.session.ptrace import patching
 from actors.session.target import Asker, Target
 from actors.session.typing_up import FIRST_MS, TypingUp
+from actors.session.watching import Watching
 from strobe.errors import Code, StrobeError
 from strobe.lanes.layout import HookFlag
-from strobe.model.probe import Hook, Module, Place, Refused
+from strobe.model.probe import Hook, Module, Place, Plan, Refused
+from strobe.model.watch import Watch
 from strobe.protocol.indexer import Resolve, ResolveReply
 from strobe.protocol.spawner import Enter, HookSpec, Prepare, PrepareReply
 
@@ -41,7 +44,9 @@ class Tracing:
         self.actor = actor
         self.target = target
         self.lock = asyncio.Lock()
-        self.typing = TypingUp(actor, target, self.lock)
+        self.watching = Watching(actor, target)
+        self.typing = TypingUp(actor, target, self.lock, self.watching)
+        self._bases: dict[int, Plan] = {}
 
     async def resolve(self, patterns: list[str], modules: list[Module]) -> tuple[dict[int, Place], list[str]]:
         """Places by runtime address, and what to tell the caller about patterns that matched nothing or too much."""
@@ -69,7 +74,10 @@ class Tracing:
         reply = await self.typing.plans(places, FIRST_MS)
         bias = {module.path: module.bias for module in modules}
         self.target.collector.announce_modules(bias)
-        hooks = self.target.journal.probes.new_hooks(places, [bias[place.module] + place.offset for place in places], reply.plans)
+        addresses = [bias[place.module] + place.offset for place in places]
+        plans = [self.watching.plan_for(plan, address) for plan, address in zip(reply.plans, addresses, strict=True)]
+        hooks = self.target.journal.probes.new_hooks(places, addresses, plans)
+        self._bases = {hook.id: base for hook, base in zip(hooks, reply.plans, strict=True) if hook.plan is not base}
         self.target.journal.save(self.target.folder)
         self.target.collector.announce_hooks(hooks)
         self.typing.note(hooks, complete=reply.complete)
@@ -96,7 +104,7 @@ class Tracing:
         patches = {patch.hook: patch for patch in reply.patches if patch.hook}
         for hook in hooks:
             if hook.id not in reply.refused_ids:
-                target.journal.probes.installed[hook.address] = Installed(hook, patches.get(hook.id))
+                target.journal.probes.installed[hook.address] = Installed(hook, patches.get(hook.id), base=self._bases.get(hook.id))
                 target.set_hook(hook.id, flags_of(hook))
         target.journal.recorder = reply.recorder
         target.journal.remote = reply.remote_address if reply.remote_address is not None else target.journal.remote
@@ -116,8 +124,8 @@ class Tracing:
             elif patch in self.target.journal.internal:
                 self.target.journal.internal.remove(patch)
 
-    async def change(self, add: list[str], remove: list[str]) -> Outcome:
-        """One difference to the set of patterns, in the running target."""
+    async def change(self, add: list[str], remove: list[str], add_watches: Sequence[Watch] = (), remove_watches: Sequence[str] = ()) -> Outcome:
+        """One difference to the sets of patterns and watches, in the running target."""
         async with self.lock:
             target = self.target
             pid = target.require_running()
@@ -126,8 +134,12 @@ class Tracing:
             patterns = target.journal.probes.changed_patterns(add, remove)
             modules = mapped_modules(pid)
             wanted, warnings = await self.resolve(patterns, modules)
+            watches = self.watching.changed(add_watches, remove_watches)
+            warnings += await self.watch(watches, add_watches, modules)
             target.journal.probes.patterns = patterns
             await self._apply(wanted, modules)
+            if add_watches or remove_watches:
+                await self._rewatch(add_watches)
         self.typing.begin()
         return Outcome(matched=len(wanted), warnings=warnings)
 
@@ -141,6 +153,29 @@ class Tracing:
         self.typing.wanting |= {address for address, item in target.journal.probes.installed.items() if item.patch is not None and item.hook.plan.typed}
         await self.typing.retype(FIRST_MS)
         self.typing.begin()
+
+    async def watch(self, watches: list[Watch], added: Sequence[Watch], modules: list[Module]) -> list[str]:
+        """These are the watches from now on, as far as plans are concerned that are made later. Answers warnings. Errors: WATCH_FAILED."""
+        await self.watching.restore(modules)
+        self.watching.put(watches, await self.watching.resolve(added, modules))
+        warnings: list[str] = []
+        for watch in self.watching.watches:
+            if watch.on:
+                places, told = await self.resolve(watch.on, modules)
+                self.watching.on[watch.label] = set(places)
+                warnings += [f"watch {watch.label}: {text}" for text in told]
+        return warnings
+
+    async def _rewatch(self, added: Sequence[Watch]) -> None:
+        """Errors: WATCH_FAILED for one that can be read nowhere; it is taken off again."""
+        await self.typing.rewatch()
+        try:
+            self.watching.refuse_unreadable(added)
+        except StrobeError:
+            labels = {watch.label for watch in added}
+            self.watching.put([watch for watch in self.watching.watches if watch.label not in labels], {})
+            await self.typing.rewatch()
+            raise
 
     async def _apply(self, wanted: dict[int, Place], modules: list[Module]) -> None:
         target = self.target

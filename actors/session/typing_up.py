@@ -12,6 +12,7 @@ from typing import Final
 from actors.session.probes import Installed
 from actors.session.ptrace.replanning import NewPlan, replan
 from actors.session.target import Asker, Target
+from actors.session.watching import Watching
 from strobe.errors import StrobeError
 from strobe.model.probe import Hook, Place, Plan
 from strobe.protocol.indexer import Plans, PlansReply
@@ -25,10 +26,11 @@ ROUNDS_MAX: Final = 40
 class TypingUp:
     """Of one session. `wanting`: addresses of functions whose plans can still get better."""
 
-    def __init__(self, actor: Asker, target: Target, lock: asyncio.Lock) -> None:
+    def __init__(self, actor: Asker, target: Target, lock: asyncio.Lock, watching: Watching) -> None:
         self._actor = actor
         self._target = target
         self._lock = lock
+        self._watching = watching
         self._task: asyncio.Task[None] | None = None
         self.wanting: set[int] = set()
         self.problem: str | None = None  # why it stopped early
@@ -69,10 +71,13 @@ class TypingUp:
         return not self.wanting
 
     async def apply(self, changes: Sequence[tuple[Installed, Plan]]) -> None:
-        """The plans that differ take effect. The caller holds the lock."""
+        """The plans, and what watches add to them, take effect where they differ. The caller holds the lock."""
         target = self._target
         probes, remote = target.journal.probes, target.journal.remote
-        better = [(item, plan) for item, plan in changes if plan != item.hook.plan and probes.installed.get(item.hook.address) is item and item.patch]
+        there = [(item, plan, self._watching.plan_for(plan, item.hook.address)) for item, plan in changes if probes.installed.get(item.hook.address) is item]
+        for item, base, plan in there:
+            item.base = base if plan is not base else None
+        better = [(item, plan) for item, _, plan in there if plan != item.hook.plan and item.patch]
         if not better or remote is None or target.journal.stopped or not target.keeper.target_alive():
             return
         hooks = probes.new_hooks([item.hook.place for item, _ in better], [item.hook.address for item, _ in better], [plan for _, plan in better])
@@ -92,6 +97,10 @@ class TypingUp:
                 if item.hook.id not in done:
                     item.earlier[-1], item.hook = item.hook.id, old
             target.journal.save(target.folder)
+
+    async def rewatch(self) -> None:
+        """After watches came or went. The caller holds the lock."""
+        await self.apply([(item, item.base or item.hook.plan) for item in self._target.journal.probes.installed.values()])
 
     async def _until_typed(self) -> None:
         try:

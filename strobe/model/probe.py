@@ -28,6 +28,17 @@ class Value(Noun):
     artificial: bool = False  # `this`
 
 
+class WatchValue(Noun):
+    """A watch as a plan captures it: how its expression is worked out over the image. The root is a variable at `address` or argument `argument`."""
+
+    label: str
+    expr: str | None  # None: the root itself
+    types: str  # key of the table that `type` counts in
+    type: int
+    address: int | None = None
+    argument: int | None = None
+
+
 class Plan(Noun):
     """A capture plan: `ops` is the recorder's binary list (enter ops, END, exit ops, END; layout.PlanOp; then the walk section: WALK_STEPs), the rest
     decodes it. `image` and `exit_image`: payload offsets of the image's descriptor in enter and exit entries (None: there is no image)."""
@@ -40,6 +51,7 @@ class Plan(Noun):
     image: int | None = None
     exit_image: int | None = None
     depth: int = 0  # what it was made for; 0: scalars only
+    watches: list[WatchValue] = []
 
 
 class Place(Noun):

@@ -12,11 +12,14 @@ DEREFERENCES_MAX = 4
 
 
 class Watch(Noun):
-    """`on`: patterns of the functions on whose calls it is read; none: all that are traced."""
+    """`on`: patterns of the functions on whose calls it is read; none: all that are traced. `address`: what is there, of `type_name`, instead of what the
+    expression says (which then only shows it)."""
 
     label: str
     expr: str
     on: list[str] = []
+    address: int | None = None
+    type_name: str | None = None
 
 
 class ActiveWatch(Noun):
@@ -31,8 +34,10 @@ class ActiveWatch(Noun):
     functions: int  # on whose calls it is read at present
 
 
-def check(watch: Watch) -> tuple[Expression, Chain]:
-    """Errors: WATCH_FAILED, naming the place in the text."""
+def check(watch: Watch) -> tuple[Expression, Chain] | None:
+    """None: it is an address. Errors: WATCH_FAILED, naming the place in the text."""
+    if watch.address is not None:
+        return None
     if len(watch.expr) > EXPRESSION_MAX:
         what = f"Watch {watch.label!r} has {len(watch.expr)} characters; {EXPRESSION_MAX} are the most."
         raise StrobeError(Code.WATCH_FAILED, what, "Shorten it.", value=watch.expr[:80])

@@ -64,6 +64,10 @@ class WalkCompiler:
         flags = WalkFlag.THREAD_LOCAL if thread_local else WalkFlag(0)
         return self._placed(self.anonymous([Step(WalkOp.AT, size=size, target=self.target(number, depth), flags=flags, a=address)]))
 
+    def place(self, steps: list[Step]) -> int:
+        """The same for steps made by others, of `anonymous`'s numbers."""
+        return self._placed(self.anonymous(steps))
+
     def section(self) -> bytes:
         return bytes(self._section)
 
@@ -98,7 +102,7 @@ class WalkCompiler:
             return []
         self._nesting += 1
         try:
-            form = self._form(number)
+            form = self.form(number)
             if form is not None:
                 return self._form_steps.of(form, at, depth)
             node = self.table.stripped(number)
@@ -137,7 +141,7 @@ class WalkCompiler:
             return [found.step(self.anonymous(steps), inverted=inverted)]
         return [] if found is inverted else steps
 
-    def _form(self, number: TypeId) -> Form | None:
+    def form(self, number: TypeId) -> Form | None:
         if number not in self._forms:
             self._forms[number] = self._formatters.form(self.table, number)
         return self._forms[number]

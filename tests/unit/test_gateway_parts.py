@@ -159,7 +159,7 @@ def test_stdin_may_be_text_or_open() -> None:
 
 def test_what_comes_later_says_so() -> None:
     assert refusal("debug_launch", pid=4, projectRoot="/").what == "`pid` is not supported yet."
-    assert refusal("debug_trace", watches={}).code is Code.WATCH_FAILED
+    assert refusal("debug_trace", budget={}).code is Code.VALIDATION_ERROR
 
 
 def test_an_alias_fixes_its_arguments() -> None:

@@ -20,10 +20,6 @@ from strobe.protocol import indexer, session, store
 from strobe.render.session import trace_text
 from strobe.render.values import count
 
-TYPES: Final = {
-    "i8": "signed char", "u8": "unsigned char", "i16": "short", "u16": "unsigned short", "i32": "int", "u32": "unsigned int", "i64": "long",
-    "u64": "unsigned long", "f32": "float", "f64": "double", "pointer": "void*",
-}  # fmt: skip
 _DESCRIPTION: Final = (
     "Choose the functions whose calls are recorded, while a session runs or (no sessionId) for your next launch; without add and remove it shows them. "
     "Patterns: name, ns::*, ns::**, @usercode, @file:part."
@@ -54,7 +50,7 @@ class TraceArguments(Arguments):
     remove: list[str] = Field(default=[], max_length=1000)
     serialization_depth: int | None = Field(default=None, ge=1, le=10)
     project_root: str | None = None
-    watches: WatchChange = WatchChange()
+    watches: WatchChange | None = None
 
 
 class TraceResult(Result):
@@ -63,7 +59,7 @@ class TraceResult(Result):
     hooked_functions: int
     typed_functions: int | None = None
     matched_functions: int | None = None
-    active_watches: list[ActiveWatch]
+    active_watches: list[dict[str, Any]]  # ActiveWatch
     warnings: list[str]
     refused: list[Refused] | None = None
     event_limit: int
@@ -91,8 +87,8 @@ async def _pending(arguments: TraceArguments, call: Call) -> Result:
     change = PendingChange(
         add=arguments.add,
         remove=arguments.remove,
-        add_watches=watches_of(arguments.watches.add),
-        remove_watches=arguments.watches.remove,
+        add_watches=watches_of(arguments.watches),
+        remove_watches=arguments.watches.remove if arguments.watches else [],
         depth=arguments.serialization_depth,
     )
     if arguments.project_root is not None:
@@ -106,7 +102,7 @@ async def _pending(arguments: TraceArguments, call: Call) -> Result:
         mode="pending",
         active_patterns=waiting.patterns,
         hooked_functions=0,
-        active_watches=[_waiting_watch(watch) for watch in waiting.watches],
+        active_watches=[wire_of(_waiting_watch(watch)) for watch in waiting.watches],
         warnings=[],
         event_limit=int(call.settings["events.maxPerSession"]),
         status=_pending_status(waiting),
@@ -126,9 +122,13 @@ def _pending_status(waiting: PendingSet) -> str:
     return f"{' and '.join(parts)} wait for your next debug_launch, which applies them before the program's first instruction of its own."
 
 
-def watches_of(asked: list[WatchAdd]) -> list[Watch]:
+def wire_of(watch: ActiveWatch) -> dict[str, Any]:
+    return watch.model_dump(by_alias=True, exclude_none=True)
+
+
+def watches_of(asked: WatchChange | None) -> list[Watch]:
     """Checked as far as their texts tell. Errors: WATCH_FAILED, VALIDATION_ERROR."""
-    found = [_watch(one) for one in asked]
+    found = [_watch(one) for one in asked.add] if asked is not None else []
     labels = [watch.label for watch in found]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
@@ -148,21 +148,21 @@ def _watch(asked: WatchAdd) -> Watch:
         raise StrobeError(Code.VALIDATION_ERROR, "address and type go together.", "Give both, e.g. address 0x55d0c0 and type int.", value=lone)
     if asked.address is not None:
         try:
-            expr = f"*({TYPES.get(asked.type or '', asked.type)}*){int(asked.address, 16):#x}"
+            address = int(asked.address, 16)
         except ValueError:
             raise StrobeError(Code.VALIDATION_ERROR, f"{asked.address!r} is no hexadecimal address.", "Write it as 0x55d0c0.", value=asked.address) from None
-    else:
-        expr = asked.expr if asked.expr is not None else asked.variable or ""
-    label = asked.label or asked.variable or asked.expr or asked.address or ""
-    return Watch(label=label[:64], expr=expr, on=asked.on)
+        label = asked.label or asked.address
+        return Watch(label=label, expr=f"*({asked.type}*){address:#x}", on=asked.on, address=address, type_name=asked.type)
+    expr = asked.expr if asked.expr is not None else asked.variable or ""
+    return Watch(label=(asked.label or expr)[:64], expr=expr, on=asked.on)
 
 
 async def _runtime(arguments: TraceArguments, record: SessionRecord, call: Call) -> Result:
     ask = session.Trace(
         add=arguments.add,
         remove=arguments.remove,
-        add_watches=watches_of(arguments.watches.add),
-        remove_watches=arguments.watches.remove,
+        add_watches=watches_of(arguments.watches),
+        remove_watches=arguments.watches.remove if arguments.watches else [],
         serialization_depth=arguments.serialization_depth,
         project_root=arguments.project_root,
         event_limit=int(call.settings["events.maxPerSession"]),
@@ -183,7 +183,7 @@ async def _runtime(arguments: TraceArguments, record: SessionRecord, call: Call)
         hooked_functions=reply.hooked_functions,
         typed_functions=reply.typed_functions,
         matched_functions=reply.matched_functions,
-        active_watches=reply.active_watches,
+        active_watches=[wire_of(watch) for watch in reply.active_watches],
         warnings=reply.warnings,
         refused=reply.refused or None,
         event_limit=reply.event_limit,
@@ -194,7 +194,7 @@ async def _runtime(arguments: TraceArguments, record: SessionRecord, call: Call)
 
 async def _ended(arguments: TraceArguments, record: SessionRecord, call: Call) -> Result:
     words = ended_words(record)
-    if arguments.add or arguments.remove or arguments.watches.add or arguments.watches.remove:
+    if arguments.add or arguments.remove or arguments.watches is not None:
         raise StrobeError(Code.PROCESS_EXITED, f"The target of {record.session_id} is gone ({words}).", _after_end(record), value=record.session_id)
     return TraceResult(
         mode="runtime",
