@@ -62,8 +62,12 @@ class Shapes:
     def resolved(self, number: TypeId) -> TypeId:
         """The type behind typedefs and qualifiers."""
         if number not in self._resolved:
-            self._resolved[number] = self._chain(number)[-1]
+            self._resolved[number] = self.chain(number)[-1]
         return self._resolved[number]
+
+    def checked(self, number: TypeId) -> TypeId:
+        """CUT for what is no type's number."""
+        return number if 0 <= number < len(self.table) else CUT
 
     def node(self, number: TypeId) -> Node:
         return self.table.nodes[self.resolved(number)]
@@ -82,7 +86,7 @@ class Shapes:
 
     def unit(self, number: TypeId) -> int | None:
         """Bytes of a character, for types that are characters of texts."""
-        for one in self._chain(number):
+        for one in self.chain(number):
             node = self.table.nodes[one]
             if isinstance(node, Typedef) and node.name.removeprefix("std::") in _WIDE:
                 unit = _WIDE[node.name.removeprefix("std::")]
@@ -94,7 +98,7 @@ class Shapes:
         """An array at a record's end; `siblings`: (name, type, how far from the array's start) of the record's other members."""
         return flexible(self, node, siblings)
 
-    def _chain(self, number: TypeId) -> list[TypeId]:
+    def chain(self, number: TypeId) -> list[TypeId]:
         """The type, and what is behind its typedefs and qualifiers, to the end."""
         chain = []
         for _ in range(_CHAIN_MAX):
