@@ -9,6 +9,7 @@ from actors.session.collector import Collector
 from actors.session.ending import Ending
 from actors.session.guidance import guidance, next_steps
 from actors.session.launching import Launched, launch
+from actors.session.memory.answers import MemoryAnswers
 from actors.session.recovery import recover
 from actors.session.target import Target
 from actors.session.tracing import Tracing
@@ -24,7 +25,7 @@ from strobe.runtime import Actor, Context, handles
 FLUSH_S = 5.0
 
 
-class Session(Actor):
+class Session(MemoryAnswers, Actor):
     role = "session"
 
     async def starting(self) -> None:
@@ -46,6 +47,7 @@ class Session(Actor):
         """An orderly end detaches: the target runs on untraced. Where the node died, keeper, spool and pool wait for the next one."""
         if self.target is None or self.ending is None:
             return
+        await self.end_polls(target_gone=False)
         if "supervisor" in reason:
             self.log.info("leaving the target to the next node", pid=self.target.life.pid, reason=reason)
         elif not self.target.life.over:
@@ -82,9 +84,9 @@ class Session(Actor):
             target.journal.project_root = ask.project_root
         if ask.serialization_depth is not None:
             await tracing.set_depth(ask.serialization_depth)
-        if not ask.add and not ask.remove:
+        if not (ask.add or ask.remove or ask.add_watches or ask.remove_watches):
             return self._trace_reply(None, [])
-        outcome = await tracing.change(ask.add, ask.remove)
+        outcome = await tracing.change(ask.add, ask.remove, ask.add_watches, ask.remove_watches)
         return self._trace_reply(outcome.matched, outcome.warnings)
 
     @handles(SessionStatus)
@@ -129,6 +131,7 @@ class Session(Actor):
         async with self._launching:  # who gave a launch up stops what came of it
             self._launched()
         assert self.ending is not None  # set with the target
+        await self.end_polls(target_gone=False)
         return await self.ending.stop(kill=ask.kill)
 
     def _launched(self) -> tuple[Target, Tracing]:
@@ -155,6 +158,7 @@ class Session(Actor):
     def _begin(self, target: Target, tracing: Tracing) -> None:
         self.target, self.tracing = target, tracing
         self.ending = Ending(self, target, tracing, self.log.warning)
+        self.ending.before_end = self.end_polls
         for crash in self._early_crashes:
             self.ending.crash_seen(crash)
         self._watcher = self.loop.create_task(self._watch(self.ending))
@@ -181,7 +185,7 @@ class Session(Actor):
             hooked_functions=len(active),
             typed_functions=typed,
             matched_functions=matched,
-            active_watches=[],
+            active_watches=self.tracing.watching.active() if self.tracing is not None else [],
             warnings=warnings,
             refused=list(probes.refused.values())[:50],
             event_limit=self.event_limit,
