@@ -1,6 +1,8 @@
-/* Capture plans: compiled once per hook, run at each call. */
+/* Running capture plans (recorder_plan.c) at each call. */
+#include "recorder_faults.h"
 #include "recorder_lane.h"
 #include "recorder_maps.h"
+#include "recorder_walk.h"
 
 /* Readable memory that stays for the target's life: the executable's own segments. Strings in it need no system call. */
 static struct { uint64_t start, end; } lasting[8];
@@ -30,9 +32,9 @@ void maps_learn(uint64_t in_executable)
 }
 
 /* Bytes from `address` on that can be read as they are: the executable's memory, and the used part of the thread's own stack. */
-static uint64_t lasting_bytes(const struct thread *thread, uint64_t address)
+uint64_t lasting_bytes(const struct thread *thread, uint64_t address)
 {
-    if (is_native(thread, address) && address >= (uint64_t)__builtin_frame_address(0) && is_native(thread, (uint64_t)__builtin_frame_address(0)))
+    if (thread && is_native(thread, address) && address >= (uint64_t)__builtin_frame_address(0) && is_native(thread, (uint64_t)__builtin_frame_address(0)))
         return thread->native_high - address;
     for (uint32_t i = 0; i < lasting_count; i++)
         if (address - lasting[i].start < lasting[i].end - lasting[i].start)
@@ -40,44 +42,26 @@ static uint64_t lasting_bytes(const struct thread *thread, uint64_t address)
     return 0;
 }
 
-/* Copies a C string of at most `limit` bytes without its NUL. Sets how many; returns a StringState. */
-static uint32_t string_read(const struct thread *thread, uint64_t from, uint8_t *to, uint32_t limit, uint32_t *length)
+/* Copies a C string of at most `limit` bytes without its 0. Sets how many; returns a StringState. */
+static uint32_t string_read(struct source source, uint64_t from, uint8_t *to, uint32_t limit, uint32_t *length)
 {
-    uint32_t done = 0;
-    *length = 0;
-    while (done < limit) {
-        uint64_t address = from + done, direct = lasting_bytes(thread, address), step = direct ? direct : 4096 - (address & 4095);
-        if (step > limit - done)
-            step = limit - done;
-        uint64_t got = direct ? step : read_safely(to + done, address, step);
-        for (uint64_t i = 0; i < got; i++, done++) {
-            if (direct)
-                to[done] = ((const uint8_t *)from)[done];
-            if (!to[done]) {
-                *length = done;
-                return LANE_STRING_STATE_OK;
-            }
-        }
-        if (got < step) {
-            *length = done;
-            return LANE_STRING_STATE_UNREADABLE;
-        }
-    }
-    *length = done;
+    struct text text = read_text(source, to, from, limit, 1);
+    *length = (uint32_t)text.bytes - (text.why == TEXT_END);
+    if (text.why != TEXT_LIMIT)
+        return text.why == TEXT_END ? LANE_STRING_STATE_OK : LANE_STRING_STATE_UNREADABLE;
     uint8_t next = 1; /* exactly `limit` bytes long is not truncated */
-    return read_safely(&next, from + done, 1) == 1 && !next ? LANE_STRING_STATE_OK : LANE_STRING_STATE_TRUNCATED;
+    return read_bytes(source, &next, from + limit, 1) == 1 && !next ? LANE_STRING_STATE_OK : LANE_STRING_STATE_TRUNCATED;
 }
 
-static uint64_t string_put(const struct thread *thread, uint64_t from, uint8_t *payload, uint32_t used, uint32_t room, uint32_t limit, uint8_t *place, uint8_t *flags)
+static uint64_t string_put(struct source source, uint64_t from, struct capture *to, uint32_t used, uint32_t limit, uint8_t *place)
 {
     uint32_t length = 0, state = LANE_STRING_STATE_NULL;
-    bool cut = limit > room - used;
     if (from)
-        state = string_read(thread, from, payload + used, cut ? room - used : limit, &length);
+        state = string_read(source, from, to->payload + used, limit > to->room - used ? to->room - used : limit, &length);
     struct lane_string descriptor = {.offset = (uint16_t)used, .length = (uint16_t)length, .state = (uint8_t)state};
     copy_bytes(place, &descriptor, sizeof descriptor);
     if (state == LANE_STRING_STATE_TRUNCATED)
-        *flags |= LANE_ENTRY_FLAG_TRUNCATED;
+        to->flags |= LANE_ENTRY_FLAG_TRUNCATED;
     return length;
 }
 
@@ -101,132 +85,102 @@ static uint64_t stack_word(const struct thread *thread, const uint64_t *stack, i
     return word;
 }
 
-/* Runs a plan's steps into `payload` of `room` bytes, of which the first `fixed` are at fixed places. Returns the bytes used. */
-uint32_t capture(struct thread *thread, const struct strobe_plan_op *steps, const struct values *values, uint8_t *payload, uint32_t room, uint32_t fixed, uint8_t *flags)
+/* 16 bytes of a vector register. No code of the recorder touches those but the thunks, so they are the function's still. */
+static void vector_put(const struct values *values, uint32_t number, uint8_t *to)
+{
+#define STORE(n) case n: __asm__ volatile("movups %%xmm" #n ", %0" : "=m"(*(uint8_t (*)[16])to)); return;
+    if (values->live)
+        switch (number) {
+            STORE(0) STORE(1) STORE(2) STORE(3) STORE(4) STORE(5) STORE(6) STORE(7)
+        }
+#undef STORE
+    uint64_t halves[2] = {values->xmm[number], 0};
+    copy_bytes(to, halves, sizeof halves);
+}
+
+/* 10 bytes of st(0) or st(1), which keep their values; nothing of one that is empty. */
+static void x87_put(const struct values *values, uint32_t number, uint8_t *to)
+{
+    uint16_t status;
+    __builtin_memset(to, 0, 8);
+    __builtin_memset(to + 8, 0, 8);
+    if (!values->live)
+        return;
+    if (number)
+        __asm__ volatile("fincstp");
+    __asm__ volatile("fxam\n fnstsw %0" : "=a"(status));
+    if ((status & 0x4500) != 0x4100) /* C3 and C0 without C2: empty */
+        __asm__ volatile("fstpt %0\n fldt %0" : "=m"(*(uint8_t (*)[10])to));
+    if (number)
+        __asm__ volatile("fdecstp");
+}
+
+/* What the WALK steps copy, and where it is. */
+static uint32_t image_put(const struct strobe_hook *hook, const struct strobe_plan_op *steps, const struct strobe_plan_op *image, struct capture *to, uint32_t used)
+{
+    uint32_t begin = (used + 7) & ~7u, end = to->room & ~7u;
+    if (begin > end)
+        begin = end = used;
+    if (end - begin > (uint32_t)image->imm)
+        end = begin + ((uint32_t)image->imm & ~7u);
+    walk_begin(to->walker, hook, to->payload, begin, end);
+    for (; steps->op != LANE_PLAN_OP_END; steps++)
+        if (steps->op == LANE_PLAN_OP_WALK)
+            walk_root(to->walker, (uint32_t)steps->imm, steps->dst);
+    walk_run(to->walker, &to->flags);
+    uint32_t length = to->walker->used - begin;
+    struct lane_string descriptor = {.offset = (uint16_t)begin, .length = (uint16_t)length, .state = LANE_STRING_STATE_OK};
+    copy_bytes(to->payload + image->dst, &descriptor, sizeof descriptor);
+    return length ? to->walker->used : used;
+}
+
+/* Runs the steps of one list. Returns the bytes of payload used. The image is made last, whatever the order of the steps. */
+uint32_t capture(struct thread *thread, const struct strobe_hook *hook, bool at_exit, const struct values *values, struct capture *to)
 {
     static const uint8_t register_of[8] = {0, 1, 2, 3, 4, 5, 6, 2};
-    uint32_t used = fixed;
-    for (uint32_t i = 0; i < fixed; i += 8)
-        __builtin_memset(payload + i, 0, 8);
-    for (; steps->op != LANE_PLAN_OP_END; steps++) {
-        uint8_t *to = payload + steps->dst;
-        uint64_t gpr = values->gpr[register_of[steps->arg & 7]];
-        switch (steps->op) {
-        case LANE_PLAN_OP_GPR:
-            copy_bytes(to, &gpr, steps->size);
-            break;
-        case LANE_PLAN_OP_XMM:
-            copy_bytes(to, &values->xmm[steps->arg & 7], steps->size);
-            break;
-        case LANE_PLAN_OP_STACK:
-            stack_put(thread, values->stack, 8 + (int64_t)steps->imm, to, steps->size);
-            break;
-        case LANE_PLAN_OP_CSTR:
-            used += (uint32_t)string_put(thread, gpr, payload, used, room, (uint32_t)steps->imm, to, flags);
-            break;
-        case LANE_PLAN_OP_STACK_CSTR:
-            gpr = stack_word(thread, values->stack, 8 + (steps->imm >> 12));
-            used += (uint32_t)string_put(thread, gpr, payload, used, room, (uint32_t)steps->imm & 4095, to, flags);
-            break;
-        }
+    const struct strobe_plan_op *first = at_exit ? hook->exit : hook->enter, *image = NULL;
+    uint32_t used = at_exit ? hook->exit_fixed : hook->fixed;
+    struct source source = {thread, false};
+    if (at_exit ? hook->exit_reads : hook->reads) {
+        source.direct = faults_caught(thread, &to->walker->sure);
+        to->walker->source = source;
     }
-    return used;
-}
-
-static uint32_t step_bytes(const struct strobe_plan_op *step)
-{
-    return step->op == LANE_PLAN_OP_CSTR || step->op == LANE_PLAN_OP_STACK_CSTR ? sizeof(struct lane_string) : step->op == LANE_PLAN_OP_WORD_XMM ? 0 : step->size;
-}
-
-/* True when the step is one of those known, within its limits. */
-static bool step_valid(const struct strobe_plan_op *step, bool at_exit)
-{
-    switch (step->op) {
-    case LANE_PLAN_OP_GPR:
-        return step->size >= 1 && step->size <= 8 && step->arg < 8;
-    case LANE_PLAN_OP_XMM:
-        return (step->size == 4 || step->size == 8) && step->arg < (at_exit ? 2 : 8);
-    case LANE_PLAN_OP_STACK:
-        return step->size >= 1 && step->imm >= 0 && !at_exit;
-    case LANE_PLAN_OP_CSTR:
-        return step->imm >= 0 && step->imm < 4096 && step->arg < 8;
-    case LANE_PLAN_OP_STACK_CSTR:
-        return step->imm >= 0 && !at_exit;
-    case LANE_PLAN_OP_WORD_XMM:
-        return at_exit;
-    }
-    return false;
-}
-
-/* The steps of one list: their number without END, and the bytes of their fixed part (a multiple of 8). -1: not a plan. */
-static int32_t list_length(const struct strobe_plan_op *steps, uint32_t count, bool at_exit, uint32_t *fixed)
-{
-    *fixed = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (steps[i].op == LANE_PLAN_OP_END)
-            return (int32_t)i;
-        uint32_t end = steps[i].dst + step_bytes(&steps[i]);
-        if (!step_valid(&steps[i], at_exit))
-            return -1;
-        *fixed = end > *fixed ? (end + 7) & ~7u : *fixed;
-    }
-    return -1;
-}
-
-/* Makes moves of the enter list. False when it must be run step by step. */
-static bool compile_moves(struct strobe_hook *hook, const struct strobe_plan_op *steps, uint32_t count, uint32_t room)
-{
-    uint32_t end = 0;
-    hook->stack_reach = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct strobe_plan_op *step = &steps[i];
-        struct move *move = &hook->move[i];
-        if (i == MOVES_MAX || step->size > 8 || step->dst < end || step->dst + 8u > room)
-            return false; /* a move stores 8 bytes, so it must not reach back into the one before or past the entry */
+    for (uint32_t i = 0; i < used; i += 8)
+        __builtin_memset(to->payload + i, 0, 8);
+    for (const struct strobe_plan_op *step = first; step->op != LANE_PLAN_OP_END; step++) {
+        uint8_t *place = to->payload + step->dst;
+        uint64_t word = values->gpr[register_of[step->arg & 7]];
         switch (step->op) {
         case LANE_PLAN_OP_GPR:
-            move->source = step->arg == 7 ? 16 : 8 * step->arg;
+            copy_bytes(place, &word, step->size);
             break;
         case LANE_PLAN_OP_XMM:
-            move->source = 8 * step->arg - 64;
+            copy_bytes(place, &values->xmm[step->arg & 7], step->size);
             break;
         case LANE_PLAN_OP_STACK:
-            move->source = (int32_t)offsetof(struct saved, slot) + 8 + step->imm;
-            hook->stack_reach = 16 + (uint32_t)step->imm > hook->stack_reach ? 16 + (uint32_t)step->imm : hook->stack_reach;
-            if (step->imm > 2048)
-                return false;
+            stack_put(thread, values->stack, 8 + (int64_t)step->imm, place, step->size);
             break;
-        default:
-            return false;
+        case LANE_PLAN_OP_LEA:
+            word = (uint64_t)values->stack + 8 + (uint64_t)(int64_t)step->imm;
+            copy_bytes(place, &word, 8);
+            break;
+        case LANE_PLAN_OP_VECTOR:
+            vector_put(values, step->arg, place);
+            break;
+        case LANE_PLAN_OP_X87:
+            x87_put(values, step->arg, place);
+            break;
+        case LANE_PLAN_OP_CSTR:
+            used += (uint32_t)string_put(source, word, to, used, (uint32_t)step->imm, place);
+            break;
+        case LANE_PLAN_OP_STACK_CSTR:
+            word = stack_word(thread, values->stack, 8 + (step->imm >> 12));
+            used += (uint32_t)string_put(source, word, to, used, (uint32_t)step->imm & 4095, place);
+            break;
+        case LANE_PLAN_OP_IMAGE:
+            image = step;
+            break;
         }
-        move->dst = step->dst;
-        move->mask = step->size == 8 ? ~0ull : (1ull << (8 * step->size)) - 1;
-        end = step->dst + step->size;
     }
-    hook->moves = (uint8_t)count;
-    return true;
-}
-
-/* Fills in the hook from its plan. False when the plan is not valid. `plan` must last as long as the hook. */
-bool hook_compile(struct strobe_hook *hook, const struct strobe_plan_op *plan, uint32_t steps)
-{
-    uint32_t fixed, exit_fixed;
-    int32_t enter = list_length(plan, steps, false, &fixed);
-    if (enter < 0)
-        return false;
-    int32_t leave = list_length(plan + enter + 1, steps - (uint32_t)enter - 1, true, &exit_fixed);
-    if (leave < 0)
-        return false;
-    hook->enter = plan;
-    hook->exit = plan + enter + 1;
-    hook->fixed = (uint16_t)fixed;
-    hook->exit_fixed = (uint16_t)exit_fixed;
-    hook->slots = (uint8_t)(1 + (fixed + LANE_SLOT_BYTES - 1) / LANE_SLOT_BYTES);
-    hook->direct = compile_moves(hook, plan, (uint32_t)enter, (hook->slots - 1u) * LANE_SLOT_BYTES);
-    for (int32_t i = 0; i < leave; i++)
-        if (hook->exit[i].op == LANE_PLAN_OP_WORD_XMM)
-            hook->word_xmm = 1;
-        else
-            hook->exit_steps = 1;
-    return true;
+    return image ? image_put(hook, first, image, to, used) : used;
 }

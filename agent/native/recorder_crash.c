@@ -1,19 +1,19 @@
 /* What the kernel says when the target dies of a signal: registers, siginfo, the top of the stack and the memory map go to a page of the
  * pool, then the signal is let through with its default action, so that status and core are those of a run without the recorder. */
+#include "recorder_faults.h"
 #include "recorder_lane.h"
 #include "recorder_shadow.h"
 
 #define SA_FLAGS 0x0c000004ull /* SIGINFO ONSTACK RESTORER; the handler runs once, then the action is the default's */
 #define TRAP_SIGNAL 5
 
-struct kernel_action { uint64_t handler, flags, restorer, mask; };
 extern char strobe_signal_return[];
 
 uint32_t armed;
 const int crash_signals[] = {11 /* SEGV */, 7 /* BUS */, 8 /* FPE */, 4 /* ILL */, 6 /* ABRT */, TRAP_SIGNAL, 31 /* SYS */};
 const uint32_t crash_signals_count = sizeof crash_signals / sizeof crash_signals[0];
 
-static int64_t signal_action(int signo, const struct kernel_action *new, struct kernel_action *old)
+int64_t signal_action(int signo, const struct kernel_action *new, struct kernel_action *old)
 {
     return system_call(CALL_SIGACTION, (uint64_t)signo, (uint64_t)new, (uint64_t)old, 8, 0, 0);
 }
@@ -87,6 +87,8 @@ static struct lane_crash *claim_page(uint32_t from)
 void crash_handler(int signo, void *info, void *context)
 {
     const struct kernel_action fallback = {0};
+    if (fault_fixed(signo, info, context))
+        return;
     struct lane_crash *page = claim_page(SHARED_ADD(&pool->crash_next, 1));
     if (page)
         save_crash(page, signo, info, (const uint64_t *)((uint8_t *)context + 40), now());
@@ -103,15 +105,27 @@ void crash_altstack(uint8_t *memory)
         system_call(CALL_SIGALTSTACK, (uint64_t)&wanted, 0, 0, 0, 0, 0);
 }
 
+/* Handlers there already: whether faults are blocked while one runs. */
+static void learn_masks(void)
+{
+    struct kernel_action found;
+    for (int signo = 1; signo <= 64; signo++)
+        if (!signal_action(signo, NULL, &found) && found.handler > 1 && (found.mask & FAULT_MASK) && !is_fault(signo) && found.handler != (uint64_t)crash_handler)
+            faults_masked(NULL);
+}
+
 EXPORT int strobe_arm(void)
 {
     if (!pool)
         return -22;
     const struct kernel_action ours = {(uint64_t)crash_handler, SA_FLAGS, (uint64_t)strobe_signal_return, ~0ull};
     struct kernel_action found;
+    learn_masks();
     for (uint32_t i = 0; i < crash_signals_count; i++) {
         int64_t failed = signal_action(crash_signals[i], NULL, &found);
-        if (!failed && !found.handler)
+        if (!failed && is_fault(crash_signals[i]))
+            failed = faults_arm(crash_signals[i], &found, &ours);
+        else if (!failed && !found.handler)
             failed = signal_action(crash_signals[i], &ours, NULL);
         if (failed)
             return (int)failed;

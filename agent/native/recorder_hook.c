@@ -3,6 +3,7 @@
 #include "recorder_state.h"
 
 #define ARENA_BYTES (1u << 20)
+#define PLAN_BYTES_MAX (256u << 10)
 #define NEAR (0x7fffffffull - (100u << 20)) /* a little less than ±2 GiB */
 
 static uint8_t *arena;
@@ -36,9 +37,9 @@ EXPORT int strobe_plan_needs_xmm(const void *plan, uint32_t plan_bytes)
 
 EXPORT uint64_t strobe_hook_new(uint32_t hook_id, uint64_t function, const void *plan, uint32_t plan_bytes)
 {
-    if (!pool || hook_id >= pool->hook_capacity || plan_bytes > 4096)
+    if (!pool || hook_id >= pool->hook_capacity || plan_bytes > PLAN_BYTES_MAX || plan_bytes % LANE_PLAN_OP_BYTES)
         return 0;
-    struct strobe_hook *hook = arena_take(sizeof *hook + plan_bytes);
+    struct strobe_hook *hook = arena_take(sizeof *hook + plan_bytes + plan_bytes / LANE_WALK_STEP_BYTES * sizeof(uint32_t));
     if (!hook)
         return 0;
     struct strobe_plan_op *steps = (struct strobe_plan_op *)(hook + 1);
@@ -46,7 +47,7 @@ EXPORT uint64_t strobe_hook_new(uint32_t hook_id, uint64_t function, const void 
     hook->id = hook_id;
     hook->shared = &hook_table[hook_id];
     hook->function = function;
-    return hook_compile(hook, steps, plan_bytes / LANE_PLAN_OP_BYTES) ? (uint64_t)hook : 0;
+    return hook_compile(hook, steps, plan_bytes, (uint32_t *)((uint8_t *)steps + plan_bytes)) ? (uint64_t)hook : 0;
 }
 
 /* The free gap nearest to `near` for `bytes`, as an address; 0 when none is near enough. */

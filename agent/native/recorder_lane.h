@@ -72,7 +72,7 @@ INLINE void entry_head(struct lane_entry *entry, uint64_t ts, uint64_t span, uin
 struct draft { struct place place; uint32_t slots; uint8_t flags; };
 
 bool sample(struct lane_hook *counts);
-bool draft_slowly(struct thread *thread, const struct strobe_hook *hook, const struct strobe_plan_op *steps, uint32_t fixed, const struct values *values, uint32_t kind, struct draft *draft);
+bool draft_slowly(struct thread *thread, const struct strobe_hook *hook, const struct values *values, uint32_t kind, struct draft *draft);
 
 INLINE void lane_publish(const struct place *place, uint32_t slots)
 {

@@ -1,6 +1,7 @@
 /* What happens at each traced call and return. The thunks' entry points (recorder_thunk.S) call strobe_on_enter and strobe_on_exit. */
 #include "recorder_lane.h"
 #include "recorder_shadow.h"
+#include "recorder_walk.h"
 
 /* True when this call of a sampled function is to be recorded. All calls are counted. */
 NOINLINE bool sample(struct lane_hook *counts)
@@ -42,13 +43,15 @@ static int32_t scratch_take(struct thread *thread)
 }
 
 /* Step by step into scratch memory, as strings decide the entry's size, then into the lane. False, and counted, when there is no room. */
-NOINLINE bool draft_slowly(struct thread *thread, const struct strobe_hook *hook, const struct strobe_plan_op *steps, uint32_t fixed, const struct values *values, uint32_t kind, struct draft *draft)
+NOINLINE bool draft_slowly(struct thread *thread, const struct strobe_hook *hook, const struct values *values, uint32_t kind, struct draft *draft)
 {
     int32_t block = scratch_take(thread);
     bool fits = false;
     if (block >= 0) {
         uint8_t *scratch = thread->scratch + (uint32_t)block * SCRATCH_BLOCK;
-        uint32_t bytes = capture(thread, steps, values, scratch, LANE_PAYLOAD_BYTES_MAX, fixed, &draft->flags);
+        struct capture to = {(struct walker *)(scratch + SCRATCH_PAYLOAD), scratch, LANE_PAYLOAD_BYTES_MAX, draft->flags};
+        uint32_t bytes = capture(thread, hook, kind == LANE_KIND_EXIT, values, &to);
+        draft->flags = to.flags;
         draft->slots = 1 + (bytes + LANE_SLOT_BYTES - 1) / LANE_SLOT_BYTES;
         fits = lane_reserve(thread, draft->slots, kind, &draft->place);
         if (fits)
@@ -111,10 +114,10 @@ static NOINLINE uint64_t enter_any(struct saved *saved)
     bool first = frame_begins(thread, (uint64_t)slot);
     struct push push;
     settle(thread, slot, &push);
-    struct values values = {&saved->rdi, &saved->rdi - 8, slot};
+    struct values values = {&saved->rdi, &saved->rdi - 8, slot, true};
     bool drafted = LIKELY(hook->direct && moves_safe(thread, hook, (uint64_t)slot))
         ? draft_moves(thread, hook, saved, &draft)
-        : draft_slowly(thread, hook, hook->enter, hook->fixed, &values, LANE_KIND_ENTER, &draft);
+        : draft_slowly(thread, hook, &values, LANE_KIND_ENTER, &draft);
     uint64_t hijack = 0;
     if (LIKELY(drafted)) {
         uint64_t span = add_own64(&thread->spans, 1) + 1;
@@ -200,14 +203,14 @@ void record_plain(struct thread *thread, uint32_t hook_id, struct lane_hook *cou
 static NOINLINE void record_exit_slowly(struct thread *thread, const struct strobe_hook *hook, uint64_t span, uint32_t flags, const struct values *values, uint64_t ts)
 {
     struct draft draft = {.flags = (uint8_t)flags};
-    if (!draft_slowly(thread, hook, hook->exit, hook->exit_fixed, values, LANE_KIND_EXIT, &draft))
+    if (!draft_slowly(thread, hook, values, LANE_KIND_EXIT, &draft))
         return;
     uint64_t word = hook->word_xmm ? values->xmm[0] : values->gpr[6];
     entry_head(draft.place.entry, ts, span, hook->id, LANE_KIND_EXIT, draft.flags, draft.slots, word);
     lane_publish(&draft.place, draft.slots);
 }
 
-INLINE void record_return(struct thread *thread, uint64_t hook_word, uint64_t span, const uint64_t *gpr, const uint64_t *xmm, uint64_t ts)
+INLINE void record_return(struct thread *thread, uint64_t hook_word, uint64_t span, const struct values *values, uint64_t ts)
 {
     const struct strobe_hook *hook = (const struct strobe_hook *)SHADOW_POINTER(hook_word);
     uint32_t flags = SHADOW_EXTRA(hook_word);
@@ -215,19 +218,18 @@ INLINE void record_return(struct thread *thread, uint64_t hook_word, uint64_t sp
     if (UNLIKELY(hook_word & SHADOW_INHERITED) || UNLIKELY(!SHARED_LOAD(&pool->recording)))
         return;
     if (UNLIKELY(hook->exit_steps)) {
-        struct values values = {gpr, xmm, NULL};
-        record_exit_slowly(thread, hook, span, flags, &values, ts);
+        record_exit_slowly(thread, hook, span, flags, values, ts);
     } else if (LIKELY(lane_reserve(thread, 1, LANE_KIND_EXIT, &place))) {
-        entry_head(place.entry, ts, span, hook->id, LANE_KIND_EXIT, flags, 1, hook->word_xmm ? xmm[0] : gpr[6]);
+        entry_head(place.entry, ts, span, hook->id, LANE_KIND_EXIT, flags, 1, hook->word_xmm ? values->xmm[0] : values->gpr[6]);
         lane_publish(&place, 1);
     } else {
         lane_drop(hook->shared, LANE_KIND_EXIT);
     }
 }
 
-void record_exit(struct thread *thread, const struct shadow *entry, const uint64_t *gpr, const uint64_t *xmm, uint64_t ts)
+void record_exit(struct thread *thread, const struct shadow *entry, const struct values *values, uint64_t ts)
 {
-    record_return(thread, entry->hook, entry->span, gpr, xmm, ts);
+    record_return(thread, entry->hook, entry->span, values, ts);
 }
 
 static NOINLINE void exit_any(struct thread *thread, struct saved_exit *saved, uint64_t ts)
@@ -265,7 +267,8 @@ __attribute__((used)) void strobe_on_exit(struct saved_exit *saved)
     in_order();
     *slot = top->ret;
     in_order();
-    record_return(thread, hook, span, &saved->rdi, saved->xmm, ts);
+    struct values values = {&saved->rdi, saved->xmm, NULL, true};
+    record_return(thread, hook, span, &values, ts);
     in_order();
     shadow_drop(thread, at);
     frame_ends(thread, (uint64_t)slot, true);

@@ -113,6 +113,7 @@ void unwind_rehijack(struct thread *thread);
 void unwind_over(struct thread *thread);
 #define FOREIGN_SPAN (1ull << 20) /* further apart are no two frames of one stack that is not the thread's own */
 uint64_t stack_end(uint64_t slot);
+bool contexts_used(void);
 void internal_exit(struct thread *thread, const struct shadow *entry, int64_t result, uint64_t ts);
 
 #pragma GCC visibility pop

@@ -42,7 +42,8 @@ struct thread {
     uint32_t dead;     /* about how many TAG_DEAD entries there are */
     uint32_t restored;
     uint64_t unwinding; /* slot of the unwinder's function while SLOW_UNWINDING */
-    uint16_t carved;   /* other stacks lie inside the native one */
+    uint8_t carved;    /* other stacks lie inside the native one */
+    uint8_t doubt;     /* why a load may not fault here without a look (recorder_faults.h) */
     uint16_t nested;   /* frames of the recorder that began while another was running */
     uint32_t scratch_used; /* one bit for each SCRATCH_BLOCK */
     uint8_t *scratch;    /* above the alternate signal stack; then the gaps, then the shadow stack */
@@ -54,7 +55,8 @@ _Static_assert(offsetof(struct thread, shadow) == 0x20 && offsetof(struct thread
 #define THREAD_BITS 14
 #define FORK_MARK (1u << THREAD_BITS) /* index in tokens of the process's id: 0 in a forked child until its first thread is started */
 #define SHADOW_BYTES (16u << 20)
-#define SCRATCH_BLOCK 8192u /* holds the largest payload */
+#define SCRATCH_PAYLOAD 8192u /* holds the largest payload */
+#define SCRATCH_BLOCK 32768u  /* that, and the state of a walk (recorder_walk.h) */
 #define SCRATCH_BYTES (4 * SCRATCH_BLOCK)
 #define GAPS 16u
 #define ALTSTACK_BYTES (64u << 10)
@@ -93,14 +95,17 @@ struct strobe_hook {
     uint8_t exit_steps; /* the exit has a payload */
     uint32_t stack_reach; /* bytes from the slot on that the moves read */
     uint8_t word_xmm;
+    uint8_t reads, exit_reads; /* the list has steps that read memory which may not be there */
     uint16_t fixed, exit_fixed; /* bytes of payload at fixed places */
     struct move move[MOVES_MAX];
     const struct strobe_plan_op *enter, *exit;
+    const struct lane_walk_step *walk; /* the walk section */
+    const uint32_t *walk_needs;        /* see walk_compile() */
     uint64_t function;
 };
 
-/* The registers a plan may read. xmm: low halves, NULL when they were not saved. */
-struct values { const uint64_t *gpr, *xmm, *stack; };
+/* The registers a plan may read. xmm: low halves, NULL when they were not saved. `live`: the vector and x87 registers are the function's still. */
+struct values { const uint64_t *gpr, *xmm, *stack; bool live; };
 
 extern struct lane_pool *pool;
 extern struct lane_hook *hook_table;
@@ -135,6 +140,9 @@ INLINE bool is_native(const struct thread *thread, uint64_t slot) { return slot 
 /* The running thread's state if it has one already. For the crash handler. */
 struct thread *thread_known(void);
 
+/* In a child that shares its parent's memory (vfork, posix_spawn). */
+bool in_vforked_child(void);
+
 /* The frame whose slot `busy` was left by longjmp or the like: nothing of it will be finished. */
 void thread_heal(struct thread *thread);
 
@@ -165,22 +173,31 @@ INLINE void frame_ends(struct thread *thread, uint64_t slot, bool first)
         thread->busy = 0;
 }
 
+/* recorder_plan.c. `needs` has room for one number a walk step. */
+bool hook_compile(struct strobe_hook *hook, const struct strobe_plan_op *plan, uint32_t bytes, uint32_t *needs);
+
 /* recorder_capture.c */
-bool hook_compile(struct strobe_hook *hook, const struct strobe_plan_op *plan, uint32_t steps);
-uint32_t capture(struct thread *thread, const struct strobe_plan_op *steps, const struct values *values, uint8_t *payload, uint32_t room, uint32_t fixed, uint8_t *flags);
+struct walker;
+struct capture { struct walker *walker; uint8_t *payload; uint32_t room; uint8_t flags; };
+uint32_t capture(struct thread *thread, const struct strobe_hook *hook, bool at_exit, const struct values *values, struct capture *to);
 void maps_learn(uint64_t in_executable);
+uint64_t lasting_bytes(const struct thread *thread, uint64_t address);
 
 /* recorder_record.c */
-void record_exit(struct thread *thread, const struct shadow *entry, const uint64_t *gpr, const uint64_t *xmm, uint64_t ts);
+void record_exit(struct thread *thread, const struct shadow *entry, const struct values *values, uint64_t ts);
 void record_plain(struct thread *thread, uint32_t hook_id, struct lane_hook *counts, uint8_t kind, uint64_t span, uint64_t word, uint64_t ts);
 
 /* recorder_marks.c, recorder_signals.c: internal hooks with something to do before and after */
 void mark_written(struct thread *thread, uint32_t file, int64_t written, uint64_t parent, uint64_t ts);
-bool sigaction_enters(struct saved *saved, uint64_t *keep);
+bool sigaction_enters(struct thread *thread, struct saved *saved, uint64_t *keep);
 void sigaction_leaves(uint64_t keep);
+void mask_enters(const struct saved *saved, uint32_t what);
 
 /* recorder_signals.c, recorder_crash.c */
-enum { INTERNAL_UNWIND = 1, INTERNAL_BACKTRACE, INTERNAL_LANDING, INTERNAL_CATCH, INTERNAL_LONGJMP, INTERNAL_CONTEXT, INTERNAL_WRITE, INTERNAL_SIGACTION };
+enum { INTERNAL_UNWIND = 1, INTERNAL_BACKTRACE, INTERNAL_LANDING, INTERNAL_CATCH, INTERNAL_LONGJMP, INTERNAL_CONTEXT, INTERNAL_WRITE, INTERNAL_SIGACTION,
+    INTERNAL_MASK_SECOND /* argument is a set of signals */, INTERNAL_MASK_FIRST, INTERNAL_MASK_FOURTH, INTERNAL_MASK_FIFTH, INTERNAL_MASK_SIXTH };
+struct kernel_action { uint64_t handler, flags, restorer, mask; };
+int64_t signal_action(int signo, const struct kernel_action *new, struct kernel_action *old);
 extern const int crash_signals[];
 extern const uint32_t crash_signals_count;
 void crash_handler(int signo, void *info, void *context);

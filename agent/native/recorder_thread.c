@@ -1,4 +1,5 @@
 /* Finding and starting the state of a thread. */
+#include "recorder_faults.h"
 #include "recorder_lane.h"
 #include "recorder_maps.h"
 #include "recorder_shadow.h"
@@ -91,7 +92,7 @@ static void inherit_calls(struct thread *thread)
         thread->shadow[i].hook |= SHADOW_INHERITED;
 }
 
-static bool thread_start(struct thread *thread, uint32_t pid, uint32_t tid)
+static bool thread_start(struct thread *thread, uint32_t pid, uint32_t tid, uint64_t mask)
 {
     bool forked = thread->tid && thread->pid != pid && tid == pid; /* of the parent's threads only the one that called fork lives on */
     if (!find_memory(thread))
@@ -99,7 +100,9 @@ static bool thread_start(struct thread *thread, uint32_t pid, uint32_t tid)
     thread->pid = pid;
     thread->tid = tid;
     thread->busy = 0;
-    thread->scratch_used = thread->nested = 0;
+    thread->scratch_used = thread->nested = thread->doubt = 0;
+    if (mask & FAULT_MASK)
+        faults_masked(thread);
     if (forked) {
         inherit_calls(thread);
     } else {
@@ -139,6 +142,8 @@ static bool shares_memory(uint32_t pid)
     return tokens[FORK_MARK] != pid;
 }
 
+bool in_vforked_child(void) { return shares_memory((uint32_t)my_pid()); }
+
 NOINLINE struct thread *thread_find(uint64_t key, uint32_t token)
 {
     struct thread *thread = thread_entry(key);
@@ -155,7 +160,7 @@ NOINLINE struct thread *thread_find(uint64_t key, uint32_t token)
     } else if (token != tid && tid != pid) {
         tid_offset = 0; /* struct pthread keeps no tid there after all (but a raw fork leaves the parent's) */
     }
-    bool ready = thread_start(thread, pid, tid);
+    bool ready = thread_start(thread, pid, tid, mask);
     if (ready)
         SHARED_STORE(place, token);
     signals_back(mask);

@@ -3,11 +3,13 @@
  *
  * `restored` splits the shadow stack: entries below it have their real addresses in their slots, those above the exit stub's. The split
  * moves down REHIJACK entries at a time as calls return, so an exception costs no more on a deep stack than on a flat one. */
+#include "recorder_faults.h"
 #include "recorder_lane.h"
 #include "recorder_shadow.h"
 
 #define REHIJACK 64u
 #define CONTEXT_CFA 144u /* of struct _Unwind_Context in libgcc: 18 register places, then the CFA */
+#define CONTEXT_MASK 296u /* of ucontext_t: uc_sigmask */
 #define CURSOR_RSP 72u   /* of the same in LLVM's libunwind: two pointers, then rax rbx rcx rdx rdi rsi rbp rsp */
 
 void unwind_restore(struct thread *thread)
@@ -103,6 +105,9 @@ static void new_context(struct thread *thread, uint64_t context)
     uint64_t words[5] = {0};
     if (read_safely(words, context, sizeof words) < sizeof words) /* uc_flags, uc_link, ss_sp, ss_flags, ss_size */
         return;
+    uint64_t mask = 0;
+    read_safely(&mask, context + CONTEXT_MASK, 8);
+    faults_contexts(mask);
     if (is_native(thread, words[2]))
         thread->carved = 1;
     uint32_t at = 0, used = stacks_next < STACKS ? stacks_next : STACKS;
@@ -116,6 +121,8 @@ static void new_context(struct thread *thread, uint64_t context)
     in_order();
     stacks[at].high = words[2] + words[4];
 }
+
+bool contexts_used(void) { return stacks_next; }
 
 /* Where the stack that `slot` is on ends at most. */
 uint64_t stack_end(uint64_t slot)
@@ -149,10 +156,14 @@ __attribute__((used)) uint64_t strobe_on_internal(struct saved *saved)
     uint64_t slot = (uint64_t)&saved->slot, hijack = 0, keep = 0;
     if (what == INTERNAL_WRITE && (!SHARED_LOAD(&pool->recording) || !(pool->stream_ino[0] | pool->stream_ino[1]) || (uint32_t)saved->rdi > SHADOW_EXTRA_MAX))
         return 0;
-    if (what == INTERNAL_SIGACTION && !sigaction_enters(saved, &keep))
+    if (what >= INTERNAL_MASK_SECOND) {
+        mask_enters(saved, what);
         return 0;
+    }
     struct thread *thread = thread_self();
-    if (!thread)
+    if (!thread && what == INTERNAL_SIGACTION)
+        faults_unseen();
+    if (!thread || (what == INTERNAL_SIGACTION && !sigaction_enters(thread, saved, &keep)))
         return 0;
     bool first = frame_begins(thread, slot);
     switch (what) {
@@ -246,5 +257,11 @@ EXPORT const struct strobe_internal strobe_internals[] = {
     IN_LIBC("writev", INTERNAL_WRITE),
     IN_LIBC("pwrite64", INTERNAL_WRITE),
     IN_LIBC("sigaction", INTERNAL_SIGACTION), /* signal, sysv_signal and the like call it */
+    IN_LIBC("pthread_sigmask", INTERNAL_MASK_SECOND),
+    IN_LIBC("sigprocmask", INTERNAL_MASK_SECOND),
+    IN_LIBC("sigsuspend", INTERNAL_MASK_FIRST),
+    IN_LIBC("ppoll", INTERNAL_MASK_FOURTH),
+    IN_LIBC("epoll_pwait", INTERNAL_MASK_FIFTH),
+    IN_LIBC("pselect", INTERNAL_MASK_SIXTH),
 };
 EXPORT const uint32_t strobe_internals_count = sizeof strobe_internals / sizeof strobe_internals[0];

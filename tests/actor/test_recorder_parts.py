@@ -18,7 +18,10 @@ from strobe.lanes.generate import stale
 from tests.harness.recorder import NATIVE, recorder_library, temporary_pool
 from tests.harness.targets import program, require
 
-C_PARTS = ("pool", "maps", "thread", "lane", "hook", "capture", "managed", "shadow", "reap", "unwind", "marks", "crash", "signals")
+C_PARTS = (
+    "pool.c", "maps.c", "thread.c", "lane.c", "hook.c", "plan.c", "capture.c", "walk.c", "walk_containers.c", "walk_compile.c", "faults.c", "copy.S",
+    "managed.c", "shadow.c", "reap.c", "unwind.c", "marks.c", "crash.c", "signals.c",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +31,7 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     flags = ["-g", "-O1", "-std=gnu11", "-Wall", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-pthread"]
     renamed = ["-Dmemcpy=recorder_memcpy", "-Dmemset=recorder_memset"]
     source = Path(__file__).resolve().parents[1] / "targets" / "native_selftest" / "parts.c"
-    sources = [source, *(NATIVE / f"recorder_{part}.c" for part in C_PARTS)]
+    sources = [source, *(NATIVE / f"recorder_{part}" for part in C_PARTS)]
 
     def compiled(path: Path) -> Path:
         made = folder / f"{path.stem}.o"

@@ -42,6 +42,7 @@ static void plans(uint32_t times)
 {
     static const char *const texts[] = {"", "short", "a text that is somewhat longer than a slot of the lane has room for", NULL, (const char *)16, (const char *)0x123456789000};
     struct thread *thread = thread_self();
+    struct walker *walker = calloc(1, sizeof *walker);
     uint32_t accepted = 0, direct = 0;
     uint64_t *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(thread && page != MAP_FAILED);
@@ -55,12 +56,13 @@ static void plans(uint32_t times)
             registers[r] = (uint64_t)texts[chance(6)];
         for (uint64_t *word = stack; word < page + 512; word++)
             *word = (uint64_t)texts[chance(6)];
-        if (hook_compile(hook, plan, count)) {
-            struct values values = {registers, xmm, stack};
+        if (hook_compile(hook, plan, count * sizeof *plan, NULL)) {
+            struct values values = {registers, xmm, stack, true};
             uint32_t room = hook->fixed + chance(600);
-            uint8_t *payload = malloc(room ? room : 1), flags = 0;
+            uint8_t *payload = malloc(room ? room : 1);
+            struct capture to = {walker, payload, room, 0};
             memset(xmm, 7, sizeof xmm);
-            uint32_t used = capture(thread, hook->enter, &values, payload, room, hook->fixed, &flags);
+            uint32_t used = capture(thread, hook, false, &values, &to);
             CHECK(used <= room && used >= hook->fixed);
             free(payload);
             if (hook->direct && !hook->stack_reach) {
@@ -75,6 +77,7 @@ static void plans(uint32_t times)
         }
         free(hook);
     }
+    free(walker);
     printf("plans %u accepted %u direct %u\n", times, accepted, direct);
     CHECK(accepted > times / 50 && direct > times / 200);
 }

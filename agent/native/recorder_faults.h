@@ -1,0 +1,66 @@
+/* Reading the target's memory where it may not be there, at the speed of copying: see recorder_faults.c. */
+#ifndef STROBE_RECORDER_FAULTS_H
+#define STROBE_RECORDER_FAULTS_H
+#include "recorder_state.h"
+
+#pragma GCC visibility push(hidden)
+
+/* How this event reads. `direct`: with loads that may fault. */
+struct source { const struct thread *thread; bool direct; };
+
+enum text_why { TEXT_END, TEXT_LIMIT, TEXT_FAULT };
+struct text { uint64_t bytes; uint64_t why; };
+
+/* recorder_copy.S. Bytes copied, up to the first that is not there. Only while faults are caught. The text ends with its 0, which is counted. */
+uint64_t strobe_copy(void *to, uint64_t from, uint64_t bytes);
+struct text strobe_copy_text(void *to, uint64_t from, uint64_t most);
+extern char strobe_fault_gate[];
+
+uint64_t read_slowly(const struct thread *thread, void *to, uint64_t from, uint64_t bytes);
+struct text read_units(struct source source, uint8_t *to, uint64_t from, uint64_t most, uint32_t unit);
+
+INLINE uint64_t read_bytes(struct source source, void *to, uint64_t from, uint64_t bytes)
+{
+    return LIKELY(source.direct) ? strobe_copy(to, from, bytes) : read_slowly(source.thread, to, from, bytes);
+}
+
+/* Characters of `unit` bytes up to the first 0, which is counted; at most `most` bytes. What lies behind them in `to` is changed too. */
+INLINE struct text read_text(struct source source, uint8_t *to, uint64_t from, uint64_t most, uint32_t unit)
+{
+    return LIKELY(source.direct && unit == 1) ? strobe_copy_text(to, from, most) : read_units(source, to, from, most, unit);
+}
+
+enum { /* bits of faults_ours */
+    FAULTS_SEGV = 1, FAULTS_BUS = 2,                 /* the kernel calls the recorder first */
+    FAULTS_SEGV_APART = 4, FAULTS_BUS_APART = 8,     /* on the alternate signal stack */
+    FAULTS_UNBLOCKED = 16,                           /* no reason to think that they are blocked in a thread without DOUBT_MASK */
+    FAULTS_SURE = 31,
+};
+enum { DOUBT_MASK = 1, DOUBT_STACK = 2, DOUBT_ACTION = 4 }; /* bits of thread.doubt: what has to be asked at each event */
+#define FAULT_MASK (1ull << 10 | 1ull << 6) /* SIGSEGV and SIGBUS in a kernel signal set */
+
+extern uint32_t faults_ours;
+bool faults_ask(struct thread *thread, uint32_t *sure);
+
+/* True when a load in this thread may fault here and now. `sure` counts events down to the next look at the kernel's own tables. */
+INLINE bool faults_caught(struct thread *thread, uint32_t *sure)
+{
+    bool usual = faults_ours == FAULTS_SURE && !thread->doubt && *sure && is_native(thread, (uint64_t)__builtin_frame_address(0));
+    if (UNLIKELY(!usual))
+        return faults_ask(thread, sure);
+    --*sure;
+    return true;
+}
+
+/* recorder_faults.c, for recorder_crash.c, recorder_signals.c, recorder_thread.c and recorder_unwind.c */
+bool fault_fixed(int signo, const int32_t *info, uint64_t *context);
+int64_t faults_arm(int signo, const struct kernel_action *found, const struct kernel_action *ours);
+bool fault_action_changes(struct thread *thread, int signo, uint64_t wanted, uint64_t flags);
+void faults_unseen(void);
+void faults_gated(int signo, uint64_t flags);
+uint64_t fault_handler_of(int signo);
+void faults_masked(struct thread *thread);
+void faults_contexts(uint64_t mask);
+INLINE bool is_fault(int signo) { return signo == 11 /* SIGSEGV */ || signo == 7 /* SIGBUS */; }
+#pragma GCC visibility pop
+#endif

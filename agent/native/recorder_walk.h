@@ -1,0 +1,101 @@
+/* Walk programs (layout.gen.h, WALK_STEP): what they are compiled to, and the state of one event's run.
+ *
+ * A program runs on bytes that were copied already, so what it reads of an object cannot change under it, and cannot fault. What it copies
+ * becomes a region of the image. Nothing recurses: what is to be run on a copy is an errand, and errands are done in the order they came,
+ * so that where a budget ends everything near is there. All state lies in scratch memory: the target's stack may be small.
+ */
+#ifndef STROBE_RECORDER_WALK_H
+#define STROBE_RECORDER_WALK_H
+#include "recorder_faults.h"
+
+#pragma GCC visibility push(hidden)
+
+#define WALK_FUEL 4096u       /* steps, elements and nodes an event may take */
+#define WALK_STEPS_MAX 8192u
+#define WALKS_MAX 256u        /* WALK steps of a list */
+#define WALK_BYTES_MAX (1u << 24) /* of an object, an element, a node */
+#define WALK_ELEMENTS_MAX (1ull << 40) /* more than any memory has: a damaged number */
+#define SEEN_BITS 9
+#define SEEN_MAX 400u         /* entries used of 1 << SEEN_BITS */
+#define ERRANDS 512u
+#define BACK_MAX 64u          /* WHENs within each other that are not the last step of their program */
+#define PATH_MAX 128u         /* levels of a tree; a balanced one of 2^60 nodes has no more */
+#define REGION_NONE 0xffffu
+
+/* An address whose bytes are in the image, and one program that was run on them. Valid when `turn` is that of the event. */
+struct seen { uint64_t address; uint32_t target; uint16_t region, turn; };
+
+/* `target` to be run on `count` objects, `stride` bytes apart. `at`, `region`: offsets in the payload, of the first object and of the region it is in. */
+struct errand { uint64_t address; uint32_t target, stride; uint16_t at, region, count, spare; };
+
+/* Where a stretch was copied to: offsets in the payload, bytes that are there. `fresh`: the step's
+ * program was not run on it yet. */
+struct copied { uint32_t there; uint16_t at, region; bool fresh; };
+
+struct walker {
+    const struct lane_walk_step *steps;
+    const uint32_t *needs;   /* of each step: bytes of its object that the program beginning there reads */
+    uint8_t *payload;
+    uint32_t used, end;      /* offsets in the payload: of the next region, and where the image ends at the latest */
+    uint32_t fuel;
+    uint32_t first, last;    /* errands done, errands there are */
+    uint32_t inserted;       /* entries of `seen` used in this event */
+    uint32_t sure;           /* events until the kernel is asked again whose its fault handlers are (recorder_faults.c) */
+    uint16_t turn;           /* 0: never used */
+    uint16_t region;         /* that the object being walked is in */
+    uint8_t stopped;         /* the budget is used up */
+    struct source source;
+    uint16_t back[BACK_MAX];
+    struct copied path[PATH_MAX];
+    struct seen seen[1u << SEEN_BITS];
+    struct errand errands[ERRANDS];
+};
+_Static_assert(sizeof(struct walker) <= SCRATCH_BLOCK - SCRATCH_PAYLOAD, "walker");
+
+/* recorder_walk_compile.c. Checks a section, in place, and fills in `needs`, one a step. False: it is not valid. */
+bool walk_compile(const struct lane_walk_step *steps, uint32_t count, uint32_t *needs);
+
+/* recorder_walk.c */
+void walk_begin(struct walker *walker, const struct strobe_hook *hook, uint8_t *payload, uint32_t used, uint32_t end);
+void walk_root(struct walker *walker, uint32_t target, uint32_t at);
+void walk_run(struct walker *walker, uint8_t *flags);
+
+/* What recorder_walk_containers.c needs of it. */
+
+/* Copies a stretch unless the image has it. `state`: of the region when all of it can be copied. */
+bool walk_copy(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state, struct copied *copied);
+
+/* Has the step's program run on `count` objects of `step->size` bytes, unless it was before, or not enough is there. */
+void walk_send(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint32_t count, const struct copied *copied);
+
+/* Both. Answers where all the bytes are, or NULL. `walk_plain` is a step without a program. */
+const uint8_t *walk_visit(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state, uint32_t count);
+extern const struct lane_walk_step walk_plain;
+void walk_container(struct walker *walker, const struct lane_walk_step *step, const uint8_t *object, uint64_t address);
+
+INLINE uint64_t walk_field(const uint8_t *object, uint64_t offset)
+{
+    uint64_t value;
+    __builtin_memcpy(&value, object + offset, 8);
+    return value;
+}
+
+INLINE uint64_t walk_address(const struct walker *walker, const struct copied *copied)
+{
+    return walk_field(walker->payload + copied->region, offsetof(struct lane_region, address)) + copied->at - copied->region - LANE_REGION_BYTES;
+}
+
+INLINE uint32_t low_half(uint64_t both) { return (uint32_t)both; }
+INLINE uint32_t high_half(uint64_t both) { return (uint32_t)(both >> 32); }
+
+/* False when the event has taken its time. */
+INLINE bool walk_goes_on(struct walker *walker)
+{
+    if (walker->fuel)
+        walker->fuel--;
+    else
+        walker->stopped = 1;
+    return !walker->stopped;
+}
+#pragma GCC visibility pop
+#endif
