@@ -125,7 +125,7 @@ async def _uftrace(path: Path, arguments: list[str]) -> float:
 async def _frida(path: Path, arguments: list[str], script: str) -> float:
     environment = {**os.environ, "BENCH_WAIT": "1"}
     with subprocess.Popen([str(path), *arguments], stdout=subprocess.PIPE, stdin=subprocess.PIPE, env=environment) as target:
-        _until_waiting(target.pid)
+        until_waiting(target.pid)
         session = frida.attach(target.pid)
         loaded = session.create_script(script)
         loaded.on("message", _ignore)
@@ -134,7 +134,7 @@ async def _frida(path: Path, arguments: list[str], script: str) -> float:
     return burst_median(stdout)
 
 
-def _until_waiting(pid: int) -> None:
+def until_waiting(pid: int) -> None:
     """It waits for its line on stdin: attaching while it is still being loaded may end it (SIGABRT)."""
     deadline = time.monotonic() + RUN_S
     while not Path(f"/proc/{pid}/syscall").read_text().startswith("0 0x0 "):  # read(0, …), proc(5)
