@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
 
-from actors.indexer.binary import Binary
+import numpy
+from numpy.typing import NDArray
+
 from actors.indexer.source_name import source_name
+from actors.indexer.symbols import SymbolTable
 
 _CANDIDATES_MAX: Final = 4000
 _NOT_NAME: Final = re.compile(r"\W+")
@@ -15,8 +18,17 @@ _GRAM: Final = 4
 NAMES: Final = 5
 
 
-def nearest_names(binaries: Iterable[Binary], wanted: str, count: int = NAMES) -> list[str]:
-    """At most `count` plain names of functions, nearest first: those that end in the wanted name, then by edit distance."""
+class Named(Protocol):
+    """A file's symbols of one kind: a Binary's are its functions."""
+
+    @property
+    def starts(self) -> NDArray[numpy.uint64]: ...
+    @property
+    def tables(self) -> Sequence[SymbolTable]: ...
+
+
+def nearest_names(binaries: Iterable[Named], wanted: str, count: int = NAMES) -> list[str]:
+    """At most `count` plain names, nearest first: those that end in the wanted name, then by edit distance."""
     last = _NOT_NAME.sub("", wanted.rsplit("::", 1)[-1]) or _NOT_NAME.sub("", wanted)
     if not last:
         return []
@@ -30,7 +42,7 @@ def nearest_names(binaries: Iterable[Binary], wanted: str, count: int = NAMES) -
     return [plain for plain, score in sorted(scored.items(), key=lambda item: item[1]) if score[0] <= bound][:count]
 
 
-def _candidates(binaries: Iterable[Binary], last: str) -> Iterable[str]:
+def _candidates(binaries: Iterable[Named], last: str) -> Iterable[str]:
     """Plain names whose linkage name shares four letters in a row with `last` (all of a small file)."""
     left = _CANDIDATES_MAX
     for binary in binaries:

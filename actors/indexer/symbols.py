@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 from actors.indexer.elf import ElfFile
 
 _SYMBOL: Final = numpy.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")])
+STT_OBJECT: Final = 1
 _STT_FUNC: Final = 2
+STT_TLS: Final = 6
 _STT_GNU_IFUNC: Final = 10
+FUNCTIONS: Final = (_STT_FUNC, _STT_GNU_IFUNC)
 _SHN_UNDEF: Final = 0
 _SHN_ABS: Final = 0xFFF1
 
@@ -83,8 +86,8 @@ def _none() -> Rows:
     return numpy.zeros(0, dtype=numpy.int64)
 
 
-def read_table(elf: ElfFile, section_name: str) -> SymbolTable | None:
-    """The function symbols of `.symtab` or `.dynsym`, or None when the file has no such table (or only a damaged one)."""
+def read_table(elf: ElfFile, section_name: str, kinds: Sequence[int] = FUNCTIONS) -> SymbolTable | None:
+    """The function symbols (or those of other `kinds`) of `.symtab` or `.dynsym`; None when the file has no such table, or only a damaged one."""
     section = elf.section(section_name)
     if section is None or section.entry_size not in (0, _SYMBOL.itemsize) or section.link >= len(elf.sections):
         return None
@@ -94,8 +97,8 @@ def read_table(elf: ElfFile, section_name: str) -> SymbolTable | None:
         return None
     symbols = numpy.frombuffer(raw, dtype=_SYMBOL, count=len(raw) // _SYMBOL.itemsize)
     kind = symbols["info"] & 15
-    wanted = (kind == _STT_FUNC) | (kind == _STT_GNU_IFUNC)
-    wanted &= (symbols["section"] != _SHN_UNDEF) & (symbols["section"] != _SHN_ABS) & (symbols["value"] != 0) & (symbols["name"] < len(names))
+    wanted = numpy.isin(kind, kinds) & (symbols["section"] != _SHN_UNDEF) & (symbols["section"] != _SHN_ABS) & (symbols["name"] < len(names))
+    wanted &= (symbols["value"] != 0) | (kind == STT_TLS)  # the first thread-local variable is at 0
     found = symbols[wanted]
     return SymbolTable(
         names if names.endswith(b"\0") else names + b"\0",

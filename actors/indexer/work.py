@@ -12,9 +12,10 @@ from actors.indexer.frames import AddressSpace
 from actors.indexer.raw_plan import raw_plan
 from actors.indexer.resolver import Resolver
 from actors.indexer.unwind.walker import Step
+from actors.indexer.variables_ask import VariablesAnswer
 from strobe.errors import StrobeError
 from strobe.model.probe import Place, Plan
-from strobe.protocol.indexer import FramesReply, Load, ModuleFacts, Plans, PlansReply, Resolve, ResolveReply, Symbolise, Unwind
+from strobe.protocol.indexer import FramesReply, Load, ModuleFacts, Plans, PlansReply, Resolve, ResolveReply, Symbolise, Unwind, Variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,14 @@ class Work:
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._library = Library()
+        self._variables = VariablesAnswer(self._open)
         self._handlers: dict[type[Any], Callable[[Any], Answer]] = {
             Load: self._load,
             Resolve: self._resolve,
             Plans: self._plans,
             Symbolise: self._symbolise,
             Unwind: self._unwind,
+            Variables: lambda ask: Answer(self._variables.answer(ask)),
             BuildLines: self._build_lines,
         }
 

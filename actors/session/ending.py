@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from actors.session import crash as crashes
 from actors.session.lifecycle import Drained, Ended, StopAsked
@@ -35,6 +35,7 @@ class Ending:
         self.target = target
         self.tracing = tracing
         self.warn = warn
+        self.before_end: Callable[..., Awaitable[None]] | None = None  # who else tells events has told the last of them when it returns
         self._crashes: list[asyncio.Task[None]] = []
 
     def crash_seen(self, crash: crashes.Crash) -> None:
@@ -65,6 +66,8 @@ class Ending:
 
     async def finish(self) -> None:
         await self._settle_crashes()
+        if self.before_end is not None:
+            await self.before_end(target_gone=True)
         await asyncio.to_thread(self.target.collector.finish)
         self._drained_all()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -70,6 +70,47 @@ class Plans(Ask):
     budget_ms: int = 1000
     depth: int = Field(default=3, ge=0, le=10)
     project_root: str | None = None  # its .strobe/formatters count
+
+
+class FoundVariable(Noun):
+    """`kind` and `value` as in model.typed.Location: `value` is a link-time address in `module`, an offset in its thread-local block, or a constant.
+    `type` counts in the reply's bundle; None: only a symbol tells of it, whose size is `size`."""
+
+    name: str  # qualified: `shop::Order::count`, `shop::next::counter`
+    type: int | None
+    module: str
+    kind: Literal["address", "thread_local", "constant", "removed", "other"]
+    value: int | bytes | None
+    file: str | None = None  # the source file of its unit
+    in_function: bool = False
+    linkage_name: str | None = None
+    size: int | None = None
+
+
+class VariablesReply(Reply):
+    variables: dict[str, list[FoundVariable]]  # by name as asked, all that may be meant
+    types: dict[str, int]  # by name as asked
+    near: dict[str, list[str]]  # of names that are nowhere: those like them, the best first
+    locals_of: dict[str, list[str]]  # of names that are nowhere else: functions that have a local variable of that name
+    key: str
+    bundle: bytes  # strobe.values.bundle.Bundle
+    problems: list[str] = []
+    complete: bool = True  # False: the budget cut the search short
+
+
+class Variables(Ask):
+    """Variables of static storage by name (scopes may be left out from the left; `file.c::name` too), types by name (`Order *[4]`), and the types that
+    `codes` stand for: (module, link-time address) that a vtable pointer or a manager function pointer holds."""
+
+    TYPE: ClassVar = "indexer.variables"
+    REPLY: ClassVar[type[Reply]] = VariablesReply
+    names: list[str]
+    modules: list[str]  # paths, the main program first
+    main_modules: list[str]  # looked in first: the program and its own libraries
+    types: list[str] = []
+    codes: list[tuple[str, int]] = []
+    symbols_path: str | None = None
+    budget_ms: int = 3000
 
 
 class FramesReply(Reply):

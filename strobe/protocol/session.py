@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
+from strobe.model.base import Noun
 from strobe.model.probe import Refused
 from strobe.model.session import Capabilities
 from strobe.model.watch import ActiveWatch, Watch
@@ -118,3 +119,60 @@ class Input(Ask):
     REPLY: ClassVar[type[Reply]] = Done
     data: bytes
     close: bool = False
+
+
+class MemoryTarget(Noun):
+    """One place: `variable`, an expression of strobe.expression; or `address` with a `type` (or `size`, for bytes). `value`: what to write."""
+
+    variable: str | None = None
+    address: int | None = None
+    type: str | None = None
+    size: int | None = None
+    thread_id: int | None = None  # whose thread-locals; the main thread's
+    value: Any = None
+
+
+class MemoryReply(Reply):
+    """One result per target, in their order, as debug_memory shows it: {target, type, address, value, …} or {target, error, nextStep}."""
+
+    results: list[dict[str, Any]]
+    warnings: list[str] = []
+
+
+class ReadMemory(Ask):
+    """Without a pause or a hook. `tokens`: about so much may all values together take in a reply; they are shown shorter to fit. Errors: PROCESS_EXITED."""
+
+    TYPE: ClassVar = "session.read_memory"
+    REPLY: ClassVar[type[Reply]] = MemoryReply
+    targets: list[MemoryTarget]
+    depth: int = 1
+    tokens: int = 4000
+
+
+class WriteMemory(Ask):
+    TYPE: ClassVar = "session.write_memory"
+    REPLY: ClassVar[type[Reply]] = MemoryReply
+    targets: list[MemoryTarget]
+    tokens: int = 4000
+
+
+class PollReply(MemoryReply):
+    """`results`: the first sample's. The samples are `variable_snapshot` events whose data has this `poll`."""
+
+    poll: str
+    interval_ms: int  # as asked
+    achieved_interval_ms: float  # what one sample takes bounds it from below
+    expected_samples: int
+
+
+class PollMemory(Ask):
+    """Samples at even times until `duration_ms` have passed or the target has ended; a last event has the figures. Errors: LIMIT_EXCEEDED."""
+
+    TYPE: ClassVar = "session.poll_memory"
+    REPLY: ClassVar[type[Reply]] = PollReply
+    targets: list[MemoryTarget]
+    interval_ms: int
+    duration_ms: int
+    depth: int = 1
+    on_change: bool = False
+    tokens: int = 4000

@@ -6,12 +6,13 @@ from typing import Final
 
 from actors.gateway.alias import Alias
 from actors.gateway.tool import Tool
-from actors.gateway.tools import debug_launch, debug_query, debug_session, debug_trace
+from actors.gateway.tools import debug_launch, debug_memory, debug_query, debug_session, debug_trace
 
 TOOLS: Final[tuple[Tool, ...]] = (
     debug_launch.TOOL,
     debug_trace.TOOL,
     debug_query.TOOL,
+    debug_memory.TOOL,
     debug_session.TOOL,
 )
 
@@ -19,4 +20,6 @@ ALIASES: Final[tuple[Alias, ...]] = (
     Alias("debug_stop", debug_session.TOOL, {"action": "stop"}),
     Alias("debug_list_sessions", debug_session.TOOL, {"action": "list"}),
     Alias("debug_delete_session", debug_session.TOOL, {"action": "delete"}),
+    Alias("debug_read", debug_memory.TOOL, {"action": "read"}),
+    Alias("debug_write", debug_memory.TOOL, {"action": "write"}),
 )

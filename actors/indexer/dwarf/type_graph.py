@@ -72,13 +72,23 @@ class TypeGraph:
         found: dict[tuple[int, bool], TypedVariable] = {}
         for declared in self._index.variables(name, self._limits.end):
             entry = self._index.variable_definition(declared)
-            found.setdefault((entry.offset, False), self._variable(declared, entry))
+            found.setdefault((entry.offset, False), self.variable(declared, entry))
             if len(found) >= VARIABLES_MAX:
                 self._numbering.cut += 1
                 break
         placed = [one for one in found.values() if one.location.kind not in ("removed", "other")]
         distinct = list(dict.fromkeys(placed)) or list(dict.fromkeys(found.values()))
         return sorted(distinct, key=lambda one: one.name != name)
+
+    def variable(self, declared: Entry, entry: Entry) -> TypedVariable:
+        """`entry` defines what `declared` declares; they may be one."""
+        chain = [*origins(entry), declared]
+        kind = next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None)
+        linkage = next((name for one in chain if (name := self._numbering.linkage_name(one)) is not None), None)
+        location = location_of(entry)
+        if location.kind == "removed" and declared.has(dw.CONST_VALUE):
+            location = location_of(declared)
+        return TypedVariable(variable_name(declared), self.type(kind), location, linkage)
 
     def table(self) -> TypeTable:
         return TypeTable(tuple(node for node in self._numbering.nodes if node is not None), self._numbering.cut)
@@ -87,15 +97,6 @@ class TypeGraph:
         name = next((text for one in chain if (text := one.text(dw.NAME)) is not None), unnamed)
         found = next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None)
         return TypedParameter(name, self.type(found), any(one.has(dw.ARTIFICIAL) for one in chain))
-
-    def _variable(self, declared: Entry, entry: Entry) -> TypedVariable:
-        chain = [*origins(entry), declared]
-        kind = next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None)
-        linkage = next((name for one in chain if (name := self._numbering.linkage_name(one)) is not None), None)
-        location = location_of(entry)
-        if location.kind == "removed" and declared.has(dw.CONST_VALUE):
-            location = location_of(declared)
-        return TypedVariable(variable_name(declared), self.type(kind), location, linkage)
 
     def _describe_waiting(self) -> None:
         while (waiting := self._numbering.next()) is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
@@ -42,11 +42,16 @@ URGENT_WAIT_NS: Final = 5 * MS
 
 
 class Collection:
-    def __init__(self, stream: BatchStream, pool: Pool, keeper: Keeper, on_crash: Callable[[Crash], None]) -> None:
+    def __init__(
+        self, stream: BatchStream, pool: Pool, keeper: Keeper, on_crash: Callable[[Crash], None], held: Mapping[object, int] | None = None
+    ) -> None:
+        """`held`: times (ns) from which on events are still being made."""
         mark = ResumeMark.unpack(stream.resume)
         self._pool = pool
         self._keeper = keeper
         self._on_crash = on_crash
+        self._held = held if held is not None else {}
+        self._settle_max: int | None = None
         self._lanes = Lanes(pool, mark.chunks)
         self._printed = Printed(Spool(keeper.output_path, mark.file), mark.printed)
         self.losses = Losses(pool, mark.losses)
@@ -67,6 +72,7 @@ class Collection:
     def step(self, submissions: deque[Submission], wishes: list[Wish]) -> bool:
         """Does what there is to do; True when there was anything, so that the next step should come soon."""
         now_ns = time.monotonic_ns()
+        self._settle_max = min(list(self._held.values()), default=None)  # before submissions are looked at
         urgent = any(wish.kind != "crashes" for wish in wishes)
         finishing = any(wish.kind == "finish" for wish in wishes)
         if self._line is not None:
@@ -173,7 +179,8 @@ class Collection:
         if urgent and pending_ns is not None:
             return  # it is soon settled, and worth waiting for
         self._settled_next = now_ns + SETTLED_NS
-        self._out.send("settled", {"tsNs": self._marks_until if pending_ns is None else min(self._marks_until, pending_ns - SLACK_NS)})
+        bounds = [self._marks_until, *([] if pending_ns is None else [pending_ns - SLACK_NS]), *([] if self._settle_max is None else [self._settle_max])]
+        self._out.send("settled", {"tsNs": min(bounds)})
 
     # Crashes and wishes
 

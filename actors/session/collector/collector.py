@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from actors.session.collector.collection import Collection
@@ -55,6 +56,7 @@ class Collector:
         self._on_failure = on_failure
         self._open_stream = open_stream or (lambda: StreamProducer(endpoint, session_id))
         self._submissions: deque[Submission] = deque()
+        self._held: dict[object, int] = {}
         self._asked: deque[Wish] = deque()
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -85,6 +87,20 @@ class Collector:
         """`ticks` in the pool's clock. A `crash` with the time and thread of a crash page lets that page go once the store has it."""
         event = {"type": kind, "pid": pid, "tid": tid, "text": text, "data": data}
         self._submit(Submission("event", {"events": [event]}, ticks, (ticks, tid) if kind == "crash" else None))
+
+    def tell_timed(self, event: dict[str, Any]) -> None:
+        """An event with its own tsNs, of CLOCK_MONOTONIC."""
+        self._submit(Submission("event", {"events": [event]}))
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Around the work whose events have a time within it: nobody is told meanwhile that everything up to now has been sent."""
+        token = object()
+        self._held[token] = time.monotonic_ns()
+        try:
+            yield
+        finally:
+            del self._held[token]
 
     def tell_session(self, fields: dict[str, Any]) -> None:
         """Fields of the catalog's record that changed, by their wire names."""
@@ -161,7 +177,7 @@ class Collector:
             while not stream.hello(HELLO_MS):
                 if self._stop.is_set():
                     return
-            self._collection = Collection(stream, self._pool, self._keeper, self._on_crash)
+            self._collection = Collection(stream, self._pool, self._keeper, self._on_crash, self._held)
             self._collect(stream, self._collection, wishes)
         except BaseException as error:  # noqa: BLE001 - whatever it was, the session must hear of it: without this thread it is deaf
             self._failure = error
