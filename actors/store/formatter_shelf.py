@@ -32,7 +32,7 @@ class FormatterShelf:
             self._kept.move_to_end(project_root)
             while len(self._kept) > PROJECTS_MAX:
                 self._kept.popitem(last=False)
-            return kept[1], kept[2]
+            return kept[1], list(kept[2])
 
 
 def _stamp(folder: Path) -> Stamp:

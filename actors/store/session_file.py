@@ -16,6 +16,7 @@ from actors.store.counts import Counts, Key, Snapshot
 from actors.store.decoder import Decoded
 from actors.store.instance import open_instance, reader
 from actors.store.mapping import EVICTED_COUNTS, added_counts, load_map, map_commit, stored_counts
+from actors.store.scan_cache import ScanCache
 from actors.store.schema import SCHEMA_VERSION, TABLES, VALUE_COLUMNS
 from actors.store.sql_views import views
 from actors.store.trace_map import EVENTS_MAX_DEFAULT
@@ -78,6 +79,7 @@ class SessionFile:
         self._free_readers: list[duckdb.DuckDBPyConnection] = []
         self.counts = Counts()
         self.blocks = BlockCache()
+        self.scans = ScanCache()
         try:
             self._make(record)
             self._load()

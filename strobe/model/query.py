@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, WithJsonSchema, field_validator
 
 from strobe.model.base import Noun
 
@@ -12,6 +12,9 @@ EventType = Literal[
     "function_enter", "function_exit", "stdout", "stderr", "crash", "variable_snapshot", "logpoint", "pause", "exception",
     "condition", "ui_action", "channel",
 ]  # fmt: skip
+
+
+Bound = Annotated[int | float | str | None, WithJsonSchema({})]  # told in few words: its schema goes to clients
 
 
 class TextFilter(Noun):
@@ -25,20 +28,33 @@ class FileFilter(Noun):
     contains: str | None = None
 
 
-class ReturnFilter(Noun):
-    equals: Any = None
-    is_null: bool | None = None
+class ValueFilter(Noun):
+    """Conditions on one captured value; all of those given must hold. `name` is a path of the expression language (`order.items[0].id`).
 
+    Of what JSON shows as a number, numbers are compared; of texts, characters; pointers with their address (`0x…`), enums by name or number.
+    """
 
-class ArgumentFilter(Noun):
-    name: str | None = None
+    name: str | None = Field(default=None, description="order.items[0].id")
     equals: Any = None
+    ne: Any = None
+    lt: Bound = None
+    lte: Bound = None
+    gt: Bound = None
+    gte: Bound = None
     contains: str | None = None
     is_null: bool | None = None
 
 
+class ArgumentFilter(ValueFilter):
+    """`name` begins with an argument's; without one, any argument may meet the conditions."""
+
+
+class ReturnFilter(ValueFilter):
+    """`name` begins with `ret`; without one, the result itself is meant."""
+
+
 class ThreadNameFilter(Noun):
-    contains: str
+    contains: str | None = None
 
 
 class Query(Noun):

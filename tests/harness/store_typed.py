@@ -33,7 +33,7 @@ NODES: tuple[Node, ...] = (
         "Order", "c++", "struct", 48, (Member("id", 2, 0), Member("total", 3, 8), Member("items", 5, 16), Member("next", 7, 32), Member("mode", 8, 40))
     ),  # 6
     Pointer("Order *", "c++", 8, 6),  # 7
-    Enum("Mode", "c++", 4, False, None, (("Live", 0), ("Test", 1), ("Read", 2), ("Write", 4)), False, True),  # 8
+    Enum("Mode", "c++", 4, False, None, (("Live", 0), ("Test", 1), ("Read", 2), ("Write", 4)), True, True),  # 8
     Record("Point", "c++", "struct", 16, (Member("x", 3, 0), Member("y", 3, 8))),  # 9
     Function("void (int)", "c++", 0, (2,)),  # 10
     Pointer("void (*)(int)", "c++", 8, 10),  # 11

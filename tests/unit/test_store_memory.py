@@ -11,8 +11,8 @@ import pytest
 
 from actors.store.blocks import BlockCache, BlockName
 from actors.store.deadlines import Deadlines
-from actors.store.reading import NeedsStatementError
 from actors.store.query.run import run_query
+from actors.store.reading import NeedsStatementError
 from strobe.model.query import Query
 from tests.bench.store_records import Lane, Traffic, record
 from tests.unit.test_store_session_file import Feeder

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from actors.store.query.selection import OUTPUT_TYPES, Named, Selection, ValueTest
+from actors.store.query.selection import OUTPUT_TYPES, Named, Selection
+from actors.store.query.value_tests import ValueTest, ValueTests
 from actors.store.schema import VALUE_COLUMNS
+
+_LISTED_MAX: Final = 1000  # numbers that are written into a statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,11 @@ class Where:
     """
 
     sql: list[str] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
+    texts: list[Any] = field(default_factory=list)
     possible: bool = True
     tests: list[Test] | None = field(default_factory=list)
 
-    def add(self, sql: str, texts: Iterable[str] = ()) -> None:
+    def add(self, sql: str, texts: Iterable[Any] = ()) -> None:
         """A condition that SQL alone can answer."""
         self.sql.append(sql)
         self.texts += texts
@@ -176,11 +179,19 @@ def _who(branch: Branch, selection: Selection, found: Where) -> None:
 def _values(branch: Branch, selection: Selection, found: Where) -> None:
     if selection.arguments is not None:
         of_calls = branch is CALL or (branch is ENTER and not selection.wants_exits) or (branch in (EXIT, LATE) and selection.wants_exits)
-        found.possible &= bool(selection.arguments) and of_calls
-        _any(found, [_argument(branch, test) for test in selection.arguments])
+        deep = _numbered("call" if branch is LATE else "n", selection.arguments)
+        _any(found, [*(_argument(branch, test) for test in selection.arguments.columns), *deep], possible=of_calls)
     if selection.results is not None:
-        found.possible &= bool(selection.results) and branch.result is not None
-        _any(found, [(f"{number_list('hook', test.hooks)} AND {_over('ret', test)}", test.condition.texts) for test in selection.results])
+        deep = _numbered("n" if branch is LATE else "exit_n", selection.results)
+        columns = [(f"{number_list('hook', test.hooks)} AND {_over('ret', test)}", test.condition.texts) for test in selection.results.columns]
+        _any(found, [*columns, *deep], possible=branch.result is not None)
+
+
+def _numbered(column: str, tests: ValueTests) -> list[tuple[str, tuple[Any, ...]]]:
+    """The rows that met the tests of payloads."""
+    if len(tests.numbers) <= _LISTED_MAX:
+        return [(number_list(column, tests.numbers), ())] if tests.numbers else []
+    return [(f"{column} IN (SELECT unnest(?::BIGINT[]))", (list(tests.numbers),))]
 
 
 def _over(column: str, test: ValueTest) -> str:
@@ -198,6 +209,7 @@ def _argument(branch: Branch, test: ValueTest) -> tuple[str, tuple[str, ...]]:
     return in_calls, test.condition.texts
 
 
-def _any(found: Where, tests: list[tuple[str, tuple[str, ...]]]) -> None:
+def _any(found: Where, tests: list[tuple[str, tuple[Any, ...]]], *, possible: bool) -> None:
+    found.possible &= possible and bool(tests)
     if tests:
         found.add("(" + " OR ".join(f"({sql})" for sql, _ in tests) + ")", [text for _, texts in tests for text in texts])

@@ -1,17 +1,18 @@
-"""Typed comparisons of captured values: what `equals`, `contains` and `isNull` mean for a parameter of a given type, as SQL over its bits."""
+"""Typed comparisons of captured values: what the conditions of a ValueFilter mean for a parameter of a given type, as SQL over its bits."""
 
 from __future__ import annotations
 
 import math
-import re
 import struct
 from dataclasses import dataclass
 from typing import Any, Final
 
+from actors.store.query.bit_ranges import bit_ranges, bounds_of, whole
 from actors.store.scalars import is_signed
+from actors.store.strings import UNREADABLE_ID
 from strobe.model.probe import Value
+from strobe.model.query import ValueFilter
 
-_WHOLE: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|\d+)")
 # A cut text is shown with … at its end, and is asked for like that.
 _TEXT_EQUALS: Final = "{c} IN (SELECT id FROM strings WHERE text || (CASE WHEN truncated THEN '…' ELSE '' END) = ?)"
 _TRUTH: Final = {"true": True, "false": False}
@@ -23,6 +24,26 @@ class Condition:
 
     sql: str
     texts: tuple[str, ...] = ()
+
+
+def condition(value: Value, wanted: ValueFilter) -> Condition | None:
+    """All that is asked for, together; None when no value of this type can meet it."""
+    found: list[Condition | None] = []
+    if wanted.equals is not None:
+        found.append(equals(value, wanted.equals))
+    if wanted.ne is not None:
+        found.append(differs(value, wanted.ne))
+    if wanted.contains is not None:
+        found.append(contains(value, wanted.contains))
+    if wanted.is_null is not None:
+        found.append(is_null(value, wanted.is_null))
+    found += [bounded(value, operator, bound) for operator, bound in bounds_of(wanted)]
+    sure = [one for one in found if one is not None]
+    if len(sure) < len(found):
+        return None
+    if not sure:
+        return Condition("{c} IS NOT NULL")
+    return Condition(" AND ".join(one.sql for one in sure), tuple(text for one in sure for text in one.texts))
 
 
 def equals(value: Value, wanted: Any) -> Condition | None:
@@ -42,6 +63,26 @@ def equals(value: Value, wanted: Any) -> Condition | None:
 
 def _one_of(numbers: list[int]) -> Condition:
     return Condition(f"{{c}} = {numbers[0]}" if len(numbers) == 1 else f"{{c}} IN ({', '.join(map(str, numbers))})")
+
+
+def differs(value: Value, wanted: Any) -> Condition | None:
+    """None: there is nothing to compare. What was not captured or could not be read does not differ."""
+    same = equals(value, wanted)
+    if value.scalar == "cstring":
+        return Condition(f"{{c}} != {UNREADABLE_ID}" + ("" if same is None else f" AND NOT ({same.sql})"), () if same is None else same.texts)
+    if value.size == 0:
+        return None
+    return Condition("{c} IS NOT NULL" if same is None else f"NOT ({same.sql})")
+
+
+def bounded(value: Value, operator: str, bound: int | float | str) -> Condition | None:
+    """`operator` is one of < <= > >=. Numbers, addresses, enums by number; texts by their characters."""
+    if value.scalar == "cstring":
+        return Condition(f"{{c}} IN (SELECT id FROM strings WHERE text {operator} ?)", (bound,)) if isinstance(bound, str) else None
+    ranges = bit_ranges(value, operator, bound)
+    if not ranges:
+        return None
+    return Condition("(" + " OR ".join(f"{{c}} BETWEEN {low} AND {high}" for low, high in ranges) + ")")
 
 
 def contains(value: Value, wanted: str) -> Condition | None:
@@ -71,22 +112,8 @@ def _numbers(value: Value, wanted: Any) -> list[int]:
         case "char" if isinstance(wanted, str) and len(wanted) == 1 and not wanted.isdecimal():
             return _in_range(value, ord(wanted))
         case _:
-            number = _whole(wanted)
+            number = whole(wanted)
             return [] if number is None else _in_range(value, number)
-
-
-def _whole(wanted: Any) -> int | None:
-    """An integer said as a number or as text (decimal or 0x…)."""
-    if isinstance(wanted, bool):
-        return None
-    if isinstance(wanted, int):
-        return wanted
-    if isinstance(wanted, float):
-        return int(wanted) if wanted.is_integer() else None
-    if isinstance(wanted, str) and _WHOLE.fullmatch(wanted.strip()):
-        text = wanted.strip().lower()
-        return int(text, 16) if "x" in text else int(text)
-    return None
 
 
 def _in_range(value: Value, number: int) -> list[int]:
@@ -118,8 +145,22 @@ def _truth(wanted: Any) -> bool | None:
 
 def _enum_bits(value: Value, wanted: Any) -> list[int]:
     if isinstance(wanted, str):
+        wanted = _combined(value, wanted)
+    if isinstance(wanted, str):
         named = {number for name, number in (value.enumerators or {}).items() if name == wanted or name.rpartition("::")[2] == wanted.rpartition("::")[2]}
         if named:
             return sorted(named)
-    number = _whole(wanted)
+    number = whole(wanted)
     return [] if number is None else _in_range(value, number)
+
+
+def _combined(value: Value, wanted: str) -> str | int:
+    """`Read|Write` as its number; anything else as it is."""
+    names = value.enumerators or {}
+    parts = [part.strip() for part in wanted.split("|")]
+    if len(parts) < 2 or not all(part in names for part in parts):
+        return wanted
+    number = 0
+    for part in parts:
+        number |= names[part]
+    return number

@@ -10,6 +10,7 @@ import duckdb
 
 from actors.store.counts import Snapshot
 from actors.store.query.cursor import Cursor, query_hash, read_cursor
+from actors.store.query.deep_scan import SCAN_S, DeepScan
 from actors.store.query.event_id import event_id
 from actors.store.query.order import Order, order_of
 from actors.store.query.page import PageReader
@@ -52,21 +53,26 @@ def _answer(
 ) -> QueryReply:  # fmt: skip
     if cursor is not None:
         snapshot = replace(snapshot, last_n=cursor.last_n, settled_ns=cursor.settled_ns, newest_ns=cursor.newest_ns)
-    selection = resolve(session_id, query, list(file.hooks.values()), list(file.threads.values()), snapshot, reading)
+    typed = TypedValues(file, reading)
+    selection = resolve(session_id, query, list(file.hooks.values()), list(file.threads.values()), snapshot, reading, typed)
+    compared = DeepScan(file, reading, typed, of_calls=query.view != "events").resolve(selection)
+    selection = compared.selection
+    if compared.left:
+        snapshot = replace(snapshot, last_n=selection.last_n, settled_ns=0)
+        typed.warnings.append(_partial(compared.left))
     if query.view != "events":
-        return _view(session_id, file, query, reading, selection, snapshot)
+        return _view(session_id, file, query, reading, selection, snapshot, typed)
     pages = PageReader(file, reading, selection, order, snapshot, cursor.total if cursor else None)
     # A cursor stands behind what offset skipped on the first page; a repeated offset must not skip again.
     found = pages.rows(query.limit + 1, 0 if cursor else query.offset, cursor.key if cursor else None)
     has_more, rows = len(found.rows) > query.limit, found.rows[: query.limit]
     ends = _ends(session_id, query, order, Found(rows, found.unseen if has_more else None), snapshot, pages.total)
-    typed = TypedValues(file, reading)
     events = Presenter(session_id, file, reading, typed, verbose=query.verbose).events(rows)
     last = (ends[-1][0] if has_more else None, ends[-1][1]) if ends else (None, _id_or_before(session_id, query, snapshot.last_n))
     return QueryReply(
         events=events,
         total_count=pages.total,
-        has_more=has_more,
+        has_more=has_more or compared.left > 0,
         cursor=last[0],
         last_event_id=last[1],
         ends=ends if all_ends else None,
@@ -81,9 +87,16 @@ def _of_values(file: SessionFile, typed: TypedValues) -> dict[str, Any]:
     return {"function_addresses": functions, "modules": biases_of(file) if functions else {}, "warnings": typed.warnings}
 
 
-def _view(session_id: str, file: SessionFile, query: Query, reading: Reading, selection: Selection, snapshot: Snapshot) -> QueryReply:
+def _partial(left: int) -> str:
+    return (
+        f"Values inside of {left:,} calls were not compared: {SCAN_S:g} s were up. totalCount and events are of those before. "
+        "Ask again (it goes on where it stopped), or narrow by function, timeFrom, timeTo, threadId or pid."
+    )
+
+
+def _view(session_id: str, file: SessionFile, query: Query, reading: Reading, selection: Selection, snapshot: Snapshot, typed: TypedValues) -> QueryReply:
     found = ViewReader(session_id, file, reading, selection, snapshot).read(query)
-    facts = _facts(session_id, file, reading, snapshot)
+    facts = {**_of_values(file, typed), **_facts(session_id, file, reading, snapshot)}
     return QueryReply(events=found.rows, total_count=found.total, has_more=found.has_more, cursor=None, last_event_id=None, **facts)
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 
 from actors.store.counts import Snapshot
-from actors.store.query.compare import Condition, contains, equals, is_null
 from actors.store.query.event_id import parse_event_id
+from actors.store.query.typed_values import TypedValues
+from actors.store.query.value_tests import ValueTests, argument_tests, result_tests
 from actors.store.reading import Reading
-from actors.store.scalars import result_of
 from actors.store.session_file import Thread
 from strobe.errors import Code, StrobeError
-from strobe.model.probe import Hook, Value
-from strobe.model.query import ArgumentFilter, FileFilter, Query, ReturnFilter, TextFilter, parse_relative_ns
+from strobe.model.probe import Hook
+from strobe.model.query import FileFilter, Query, TextFilter, parse_relative_ns
 
 OUTPUT_TYPES: Final = {"stdout": 1, "stderr": 2}
 
@@ -27,15 +27,6 @@ class Named:
 
     sql: str
     texts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ValueTest:
-    """Calls of `hooks` whose value at `position` (None: the result) meets `condition`."""
-
-    hooks: tuple[int, ...]
-    position: int | None
-    condition: Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +50,15 @@ class Selection:
     min_duration: int | None
     parent: int | None
     after: int | None
-    arguments: tuple[ValueTest, ...] | None
-    results: tuple[ValueTest, ...] | None
+    arguments: ValueTests | None
+    results: ValueTests | None
     parent_exit: int | None
+    exits_only: bool = False  # filters on values that were left out of this copy hold for exits only
 
     @property
     def wants_exits(self) -> bool:
         """Some filter holds for exits only; an argument filter then selects the exits of the calls that had the argument."""
-        return self.event_type == "function_exit" or self.min_duration is not None or self.results is not None
+        return self.exits_only or self.event_type == "function_exit" or self.min_duration is not None or self.results is not None
 
     @property
     def every_call(self) -> bool:
@@ -94,8 +86,10 @@ class Selection:
         return all(part is None for part in (self.min_duration, self.parent, self.arguments, self.results))
 
 
-def resolve(session_id: str, query: Query, hooks: Collection[Hook], threads: Collection[Thread], snapshot: Snapshot, reading: Reading) -> Selection:
-    """Raises VALIDATION_ERROR: a bad regular expression, a foreign event id."""
+def resolve(
+    session_id: str, query: Query, hooks: Collection[Hook], threads: Collection[Thread], snapshot: Snapshot, reading: Reading, typed: TypedValues
+) -> Selection:
+    """Raises VALIDATION_ERROR: a bad regular expression, a foreign event id, a path to what no function has."""
     function, file = _named(query.function, "function", reading), _named(query.source_file, "sourceFile", reading)
     found = _hooks(query, hooks, reading)
     candidates = [hook for hook in hooks if found is None or hook.id in found]
@@ -115,8 +109,8 @@ def resolve(session_id: str, query: Query, hooks: Collection[Hook], threads: Col
         min_duration=query.min_duration_ns,
         parent=parent,
         after=None if query.after_event_id is None else parse_event_id(session_id, query.after_event_id, "afterEventId"),
-        arguments=None if query.argument is None else _argument_tests(query.argument, candidates),
-        results=None if query.return_value is None else _result_tests(query.return_value, candidates),
+        arguments=None if query.argument is None else argument_tests(query.argument, candidates, typed),
+        results=None if query.return_value is None else result_tests(query.return_value, candidates, typed),
         parent_exit=None if parent is None else _exit_of(parent, reading),
     )
 
@@ -192,8 +186,7 @@ def _text_tests(wanted: TextFilter | FileFilter, text_of: Callable[[Hook], str |
 
 def _threads(query: Query, threads: Collection[Thread]) -> frozenset[int] | None:
     tests: list[Callable[[Thread], bool]] = []
-    if query.thread_name is not None:
-        part = query.thread_name.contains
+    if query.thread_name is not None and (part := query.thread_name.contains) is not None:
         tests.append(lambda thread: part in thread.name)
     if query.thread_id is not None:
         tests.append(lambda thread: thread.tid == query.thread_id)
@@ -204,36 +197,3 @@ def _threads(query: Query, threads: Collection[Thread]) -> frozenset[int] | None
 
 def _time(bound: int | str | None, snapshot: Snapshot) -> int | None:
     return snapshot.newest_ns - parse_relative_ns(bound) if isinstance(bound, str) else bound
-
-
-def _argument_tests(wanted: ArgumentFilter, hooks: Collection[Hook]) -> tuple[ValueTest, ...]:
-    places = [
-        (hook.id, position, value) for hook in hooks for position, value in enumerate(hook.plan.arguments) if wanted.name is None or value.name == wanted.name
-    ]
-    return _grouped((hook, position, _condition(value, wanted.equals, wanted.contains, wanted.is_null)) for hook, position, value in places)
-
-
-def _result_tests(wanted: ReturnFilter, hooks: Collection[Hook]) -> tuple[ValueTest, ...]:
-    results = [(hook.id, result_of(hook.plan)) for hook in hooks]
-    return _grouped((hook, None, _condition(value, wanted.equals, None, wanted.is_null)) for hook, value in results if value is not None)
-
-
-def _condition(value: Value, equal: Any, part: str | None, null: bool | None) -> Condition | None:
-    """All that is asked for, together; None when it cannot be."""
-    asked = [equals(value, equal)] if equal is not None else []
-    asked += [contains(value, part)] if part is not None else []
-    asked += [is_null(value, null)] if null is not None else []
-    found = [one for one in asked if one is not None]
-    if len(found) < len(asked):
-        return None
-    if not found:
-        return Condition("{c} IS NOT NULL")
-    return Condition(" AND ".join(one.sql for one in found), tuple(text for one in found for text in one.texts))
-
-
-def _grouped(tests: Any) -> tuple[ValueTest, ...]:
-    groups: dict[tuple[int | None, Condition], list[int]] = {}
-    for hook, position, condition in tests:
-        if condition is not None:
-            groups.setdefault((position, condition), []).append(hook)
-    return tuple(ValueTest(tuple(sorted(ids)), position, condition) for (position, condition), ids in groups.items())
