@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from strobe.model.type_nodes import TypeId
-from strobe.values import containers, forms, moments, nodes, owners, times, trait_objects, wrappers
+from strobe.values import containers, forms, internet, moments, nodes, owners, times, trait_objects, wrappers
 from strobe.values.floats import ComplexShape
 from strobe.values.forms import Form
 from strobe.values.view import CUT, Shape, Words
@@ -33,7 +33,7 @@ _SHAPES: Final[dict[type[Any], Callable[..., Shape]]] = {
     forms.Erased: owners.ErasedShape,
     forms.Time: times.TimeShape,
     forms.Moment: moments.MomentShape,
-    forms.Moment: times.MomentShape,
+    forms.Internet: internet.InternetShape,
 }
 
 

@@ -245,6 +245,14 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
+class Internet:
+    """A network address of 4 or 16 bytes, most significant first."""
+
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class ImaginaryParts:
     """std::complex where the compiler has no type of its own for it: two numbers of the type."""
 
@@ -262,5 +270,5 @@ class Hidden:
 
 Form = (
     Text | Sequence | Bits | Nodes | Tree | Blocks | Ring | Swiss | BTree | Inner | Parts | Maybe | Choice | Either | Owner | Erased | Time | Moment
-    | ImaginaryParts | Hidden
+    | Internet | ImaginaryParts | Hidden
 )  # fmt: skip

@@ -31,7 +31,8 @@ class MomentShape(FormShape):
             return self.invalid()
         if not self.form.since:
             return duration(seconds, nanoseconds)
-        seconds -= (1 << 64) if seconds >> 63 else 0
+        bits = 8 * self.form.seconds.size
+        seconds -= (1 << bits) if bits and seconds >> (bits - 1) else 0
         if self.form.since == "boot":
             return f"{'-' if seconds < 0 else ''}{_seconds(abs(seconds * _BILLION + nanoseconds))}"
         return _calendar(seconds, nanoseconds) or self.invalid()

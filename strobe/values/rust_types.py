@@ -14,13 +14,13 @@ from typing import Final
 from strobe.model.type_nodes import Array, Integer, Member, Pointer, Record, TypeId, Unspecified, Variant, VariantPart
 from strobe.model.types import TypeTable
 from strobe.values.forms import Erased, Form, Hidden, Inner, Number, Owner, Parts, Sequence, Text
+from strobe.values.rust_counted import ENDED_TEXTS, TEXTS
+from strobe.values.rust_std import std_form
 
 _PHANTOM: Final = "core::marker::PhantomData<"
 _FIELD: Final = re.compile(r"__\d+")
 _CAPTURED: Final = re.compile(r"^_ref__(?=.)")
 _POINTEE: Final = re.compile(r"&mut |&|\*const |\*mut |alloc::boxed::Box<(?=.*>$)")
-_TEXTS: Final = frozenset({"str", "std::path::Path", "std::ffi::os_str::OsStr"})
-_ENDED_TEXTS: Final = frozenset({"core::ffi::c_str::CStr", "std::ffi::c_str::CStr"})
 _NESTING_MAX: Final = 16
 OPTION: Final = "core::option::Option<"
 TRANSPARENT: Final = ("alloc::borrow::Cow<",)  # whose variant says nothing that their user asks for
@@ -36,9 +36,9 @@ def form(table: TypeTable, number: TypeId) -> Form | None:
     record = table.stripped(number)
     if not isinstance(record, Record) or record.variant_part is not None or record.form == "union":
         return None
-    pointer = fat_pointer(table, record)
-    if pointer is not None:
-        return pointer
+    known = fat_pointer(table, record) or std_form(table, number)
+    if known is not None:
+        return known
     members = fields(table, record)
     if not members:
         return Hidden(last_name(record.name))
@@ -145,19 +145,19 @@ def fat_pointer(table: TypeTable, record: Record) -> Form | None:
     target = table.stripped(data.type)
     if not isinstance(target, Pointer) or not isinstance(table.stripped(length.type), Integer):
         return None
-    return _counted(table, record.name, data.offset, target.target, Number(length.offset, table.size(length.type) or 8))
+    return _counted(table, record.name, data, target.target, Number(length.offset, table.size(length.type) or 8))
 
 
-def _counted(table: TypeTable, name: str, data: int, target: TypeId, length: Number) -> Form | None:
+def _counted(table: TypeTable, name: str, data: Member, target: TypeId, length: Number) -> Form | None:
     match = _POINTEE.match(name)
     to = "" if match is None else name[match.end() : -1 if match[0].endswith("<") else None]
-    if to in _TEXTS:
-        return Text(data, length)
-    if to in _ENDED_TEXTS:
-        return Text(data, None)
+    if to in TEXTS:
+        return Text(data.offset, length)
+    if to in ENDED_TEXTS:
+        return Text(data.offset, replace(length, plus=-1))
     stride = table.size(target)
     if not to.startswith("[") or stride is None:
-        return None
+        return Inner(data.type, data.offset)  # a struct with a tail of that many elements: without them
     if name.startswith("*"):
-        return Owner(data, target, length=length)
-    return Sequence(data, target, stride, length)
+        return Owner(data.offset, target, length=length)
+    return Sequence(data.offset, target, stride, length)

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from strobe.model.type_nodes import TypeId
-from strobe.values.forms import Moment, Time
-from strobe.values.inside import FormShape, number_in
+from strobe.values.forms import Time
+from strobe.values.inside import FormShape
 from strobe.values.view import Json, View
 
 if TYPE_CHECKING:
@@ -38,28 +38,6 @@ class TimeShape(FormShape):
             moment = None if self.epoch is None else instant(self.epoch + Fraction(count) * unit, unit)
             return moment if moment is not None else f"{_plain(count)} {unit_name(unit)}"
         return count
-
-
-class MomentShape(FormShape):
-    __slots__ = ("form",)
-
-    def __init__(self, shapes: Shapes, number: TypeId, size: int, form: Moment) -> None:
-        super().__init__(shapes, number, size)
-        self.form = form
-
-    def shown(self, _view: View, data: bytes, at: int, _address: int, _depth: int, /) -> Json:
-        seconds, part = number_in(self.form.seconds, data, at), number_in(self.form.nanoseconds, data, at)
-        bits = 8 * self.form.seconds.size
-        whole = seconds - (1 << bits) if bits and seconds >> (bits - 1) and self.form.since else seconds
-        nanoseconds = whole * _BILLION + part
-        if self.form.since == "epoch":
-            moment = instant(Fraction(nanoseconds, _BILLION), Fraction(1, _BILLION))
-            if moment is not None:
-                return moment
-        for unit, name in ((_BILLION, "s"), (10**6, "ms"), (1000, "us")):
-            if nanoseconds % unit == 0:
-                return f"{nanoseconds // unit} {name}"
-        return f"{nanoseconds} ns"
 
 
 def unit_name(unit: Fraction) -> str:

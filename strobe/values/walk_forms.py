@@ -57,6 +57,8 @@ class FormSteps:
             forms.Erased: self._erased,
             forms.Time: self._nothing,
             forms.Moment: self._nothing,
+            forms.Internet: self._nothing,
+            forms.ImaginaryParts: self._nothing,
             forms.Hidden: self._nothing,
         }
 

@@ -1,7 +1,7 @@
 """Test programs, compiled on demand: `program("exceptions.cpp", "-O2")` is the path of the built file.
 
-Builds are kept in tests/targets/build/<stem>-<digest>/<stem>, where the digest covers source, shared headers, flags and the compiler's version, so a
-change of any of them builds anew. A missing compiler skips the test with the compiler's name as the reason; with CI set it fails.
+Builds are kept in tests/targets/build/<stem>-<digest>/<stem>, where the digest covers source, files `<stem>_*` next to it, shared headers, flags and the
+compiler's version, so a change of any of them builds anew. A missing compiler skips the test with the compiler's name as the reason; with CI set it fails.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def program(source: str, *flags: str, compiler: str | None = None, name: str | N
     tool = require(kind)
     command = [tool, *_ALWAYS[_FAMILY.get(kind, kind)], *flags]
     digest = hashlib.sha256(repr((command, compiler_version(tool))).encode())
-    for item in (path, *sorted({*TARGETS.glob("*.h"), *path.parent.glob("*.h")})):
+    for item in (path, *sorted({*TARGETS.glob("*.h"), *path.parent.glob("*.h"), *path.parent.glob(f"{path.stem}_*{path.suffix}")})):
         digest.update(item.read_bytes())
     built = BUILD / f"{path.stem}-{digest.hexdigest()[:12]}" / (name or path.stem)
     if not built.exists():

@@ -158,7 +158,8 @@ group!(Pointers {
     raw_slice: *const [u8] = &raw const BYTES, shown |all| pointed(all.raw_slice as *const u8 as usize, "[1, 2, 3, 4]".into());
     texts: &'static [&'static str] = &["one", "two", ""];
     array: &'static [u8; 4] = &BYTES;
-    tail: &'static Tail<[u8]> = Box::leak(Box::new(Tail { head: 3, rest: [1, 2, 3] })), shown |_| object(&[("head", "3".into()), ("rest", "[1, 2, 3]".into())]);
+    tail: &'static Tail<[u8]> = Box::leak(Box::new(Tail { head: 3, rest: [1, 2, 3] })),
+        shown |all| pointed(&all.tail.head as *const u16 as usize, object(&[("head", "3".into()), ("rest", quoted("<cut>"))]));
     function: fn(&str) -> usize = handler, shown |all| function(all.function as usize, "rust::kinds::handler");
     c_function: extern "C" fn(i32) -> i32 = c_handler, shown |all| function(all.c_function as usize, "rust::kinds::c_handler");
 });
