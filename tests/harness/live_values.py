@@ -6,7 +6,6 @@ It prints `group|type|address`, then for each member `expect|name|JSON`, and `re
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from tests.harness.gdb import entries
 from tests.harness.type_facts import Typed
 
 READY_S: Final = 30
-_VTABLE: Final = re.compile(rb"[^\0]*\{vtable\}(?=\0)")
+_VTABLE: Final = b"{vtable}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,14 @@ class LiveMemory:
         except (OSError, OverflowError):
             return Missing("unreadable", address + len(found))
         return found
+
+    def prefix(self, address: int, size: int) -> bytes:
+        """As many of the bytes as there are."""
+        found = self.read(address, size)
+        if isinstance(found, bytes):
+            return found
+        begin = self.read(address, found.address - address)
+        return begin if isinstance(begin, bytes) else b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +122,7 @@ def types_of(live: Live, *, names: bool = True) -> Types:
     typed = Typed.open(live.path)
     graph = typed.graph(nodes=20_000)
     numbers = [graph.named(group.type) for group in live.groups]
-    strings = typed.file.elf.bytes_of(".debug_str")
-    vtables = [one for name in {found[0] for found in _VTABLE.finditer(strings)} for one in graph.variables(name.decode())]
+    vtables = [one for name in _ended_by(_VTABLE, typed.file.elf.bytes_of(".debug_str")) for one in graph.variables(name)]
     table = graph.table()
     types: dict[int, TypeId] = {}
     for vtable in vtables:
@@ -131,3 +137,13 @@ def types_of(live: Live, *, names: bool = True) -> Types:
 
 def _functions(live: Live) -> dict[int, str]:
     return {live.bias + address: demangle(name).text for name, address in entries(live.path).items()}
+
+
+def _ended_by(end: bytes, strings: bytes) -> set[str]:
+    """Of 0-terminated strings those that end so."""
+    found: set[str] = set()
+    at = strings.find(end + b"\0")
+    while at >= 0:
+        found.add(strings[strings.rfind(b"\0", 0, at) + 1 : at + len(end)].decode())
+        at = strings.find(end + b"\0", at + 1)
+    return found
