@@ -14,6 +14,7 @@ from strobe.expression import Scalar, Unavailable, Value
 from strobe.model.type_nodes import CUT, VOID, Array, Cut, Enum, Function, Opaque, Pointer, TypeId, Unspecified
 from strobe.values import typed_indexing as indexing
 from strobe.values import typed_members as members
+from strobe.values import typed_rust
 from strobe.values.forms import Either, Form, Inner, Maybe, Owner, Text, Time
 from strobe.values.memory import Missing
 from strobe.values.typed_numbers import choose, number_at
@@ -176,6 +177,12 @@ class TypedValue:
         value = self
         for _ in range(_CHAIN_MAX):
             form = value.form()
+            if form is None and typed_rust.is_option(value):
+                held = typed_rust.of_option(value)
+                if not isinstance(held, TypedValue):
+                    return held
+                value = held
+                continue
             if isinstance(form, Maybe):
                 there = number_at(value, form.there)
                 if isinstance(there, Unavailable):

@@ -9,6 +9,7 @@ from strobe.expression import Unavailable
 from strobe.model.type_nodes import VOID
 from strobe.protocol.indexer import FoundVariable
 from strobe.values.typed import TypedValue, value_at
+from strobe.values.typed_rust import of_storage
 from strobe.values.typed_world import World
 
 _LISTED: int = 4
@@ -57,7 +58,8 @@ class Places:
             return address
         if found.type is None:
             return TypedValue(self._world, VOID, address)
-        return value_at(self._world, found.type, address)
+        value = value_at(self._world, found.type, address)
+        return of_storage(value) if found.kind == "thread_local" and isinstance(value, TypedValue) else value
 
     def _constant(self, found: FoundVariable) -> TypedValue | Unavailable:
         size = None if found.type is None else self._world.table.size(found.type)
