@@ -18,6 +18,7 @@ from actors.store.catalog import LIVE, Catalog
 from actors.store.files import Files
 from actors.store.ingest import Ingest
 from actors.store.queries import Queries
+from actors.store.query.one_value import read_value
 from actors.store.query.run import run_query
 from actors.store.reading import NeedsStatementError
 from actors.store.retention import expired
@@ -37,6 +38,7 @@ from strobe.protocol.store import (
     Pending,
     PendingReply,
     QueryReply,
+    ReadValue,
     RunQuery,
     RunSql,
     SessionChanged,
@@ -44,6 +46,7 @@ from strobe.protocol.store import (
     SqlReply,
     StoreStatus,
     StoreStatusReply,
+    ValueReply,
 )
 from strobe.protocol.supervisor import ActorGone
 from strobe.runtime import Actor, Context, handles, on_notice
@@ -182,6 +185,11 @@ class Store(Actor):
         bound = min(QUERY_S, context.deadline_s)
         lease = self._files.using(ask.session_id)
         return await self._queries.run(lease, lambda file, connection: run_query(ask.session_id, file, ask.query, connection, all_ends=ask.ends), bound)
+
+    @handles(ReadValue)
+    async def read_value(self, ask: ReadValue, context: Context) -> ValueReply:
+        bound = min(QUERY_S, context.deadline_s)
+        return await self._queries.run(self._files.using(ask.session_id), lambda file, connection: read_value(file, ask, connection), bound)
 
     def _remembered(self, ask: RunQuery) -> QueryReply | None:
         """The answer, if it needs no statement: a millisecond or two of this thread, less than another one costs."""

@@ -105,6 +105,32 @@ class RunQuery(Ask):
     ends: bool = False
 
 
+class ValueReply(Reply):
+    """`event`: in the summary form; with all its values where no path was asked for. `next_path`: where a list that was cut goes on."""
+
+    event: dict[str, Any]
+    value: Any = None
+    type_name: str | None = None
+    next_path: str | None = None
+    function_addresses: list[int] = []
+    modules: dict[str, int] = {}
+    warnings: list[str] = []
+
+
+class ReadValue(Ask):
+    """One event's values whole, or the one at `path` (as in ValueFilter, and `[20..40]` at its end for elements 20 to 39 of a list).
+
+    `limit`: elements shown of each list.
+    """
+
+    TYPE: ClassVar = "store.read_value"
+    REPLY: ClassVar[type[Reply]] = ValueReply
+    session_id: str
+    event_id: str
+    path: str | None = None
+    limit: int = 100
+
+
 class SqlReply(Reply):
     columns: list[str]
     types: list[str]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from strobe.render.budget import estimate_tokens, texts_tokens
 from strobe.render.table import align
-from strobe.render.values import argument_list, count, duration, moment, place, plain
+from strobe.render.values import argument_list, count, duration, moment, place, plain, returned
 from strobe.render.views import view_lines
 
 _GAPS: Final = 8  # tokens of the spaces between columns and parts, and of the line's end
@@ -15,7 +15,10 @@ _SHORT = {"function_enter": "enter", "function_exit": "exit", "variable_snapshot
 
 
 def query_text(reply: Mapping[str, Any]) -> str:
-    """debug_query's structured reply (events or rows) as text."""
+    """debug_query's structured reply (events, rows or one value) as text."""
+    if "value" in reply:
+        one = reply["value"]
+        return "\n".join([f"{one['path']}: {one['type']} = {plain(one['value'], one['type'])}", *left_out_lines(reply), *reply.get("warnings", [])])
     lines = sql_lines(reply) if "columns" in reply else lines_of(reply["events"])
     return "\n".join([*lines, *_crash_lines(reply), *_footer(reply)])
 
@@ -68,8 +71,8 @@ def _what(event: Mapping[str, Any], several_processes: bool) -> list[str]:
 
 def _call(event: Mapping[str, Any]) -> list[str]:
     parts = [f"{event.get('function') or '?'}{argument_list(event.get('arguments'))}"]
-    if event["eventType"] == "function_exit" and "returnValue" in event:
-        parts.append(f"= {plain(event['returnValue'])}")
+    if event["eventType"] == "function_exit":
+        parts.append(returned(event))
     if event.get("durationNs") is not None:
         parts.append(f"took {duration(event['durationNs'])}")
     parts.append(place(event.get("sourceFile"), event.get("line")))

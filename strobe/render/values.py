@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+from strobe.render.shorten import shorten, shorten_all
+
+LINE_TOKENS: Final = 120  # that a call's arguments, or its result, take on a line
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ENUMERATOR: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_:]*(\|[A-Za-z0-9_:]+)*")
+_TEXTS: Final = re.compile(r"char|[Ss]tr|path|text|raw", re.IGNORECASE)
 
 
 def duration(ns: int) -> str:
@@ -35,18 +43,51 @@ def place(source_file: str | None, line: int | None) -> str:
     return f"{name}:{line}" if line else name
 
 
-def plain(value: Any) -> str:
-    """A captured value on one line."""
+def plain(value: Any, type_name: str = "") -> str:
+    """A captured value on one line: `{id: 17, items: [1, 2, 3], mode: "Live"}`. Addresses of objects stand in the structured form alone.
+
+    An enum's names are bare where the type says that they are no text.
+    """
     if isinstance(value, str):
-        return value if value.startswith(("0x", "<")) else json.dumps(value, ensure_ascii=False)
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        if value.startswith(("0x", "<", "… ", "[… ", "{… ")) or (type_name and _ENUMERATOR.fullmatch(value) and not _TEXTS.search(type_name)):
+            return value
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return f"[{', '.join(map(plain, value))}]"
+    return _object(value) if isinstance(value, dict) else json.dumps(value, ensure_ascii=False)
+
+
+def _object(value: Mapping[str, Any]) -> str:
+    if value.keys() == {"@", "*"}:
+        return f"&{plain(value['*'])}"
+    first = next((name for name in value if name != "@"), None)
+    dynamic = value["class"] if first == "class" and isinstance(value["class"], str) else None
+    hidden = ("@", "class") if dynamic else ("@",)
+    parts = [f"… {one}" if name == "…" else f"{_key(name)}: {plain(one)}" for name, one in value.items() if name not in hidden]
+    return f"{dynamic or ''}{{{', '.join(parts)}}}"
+
+
+def _key(name: str) -> str:
+    return name if _IDENTIFIER.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 def argument_list(arguments: list[Mapping[str, Any]] | None) -> str:
-    """`(from=0x55…, cents=333)`; empty when none were captured."""
+    """`(order={id: 17, total: -4.0}, mode=Live)`; empty when none were captured. Values that are long are shortened."""
     if arguments is None:
         return ""
-    return "(" + ", ".join(f"{a['name']}={plain(a.get('value'))}" if a.get("name") else plain(a.get("value")) for a in arguments) + ")"
+    shown, _ = shorten_all([one.get("value") for one in arguments], LINE_TOKENS)
+    texts = [plain(value, one.get("type") or "") for value, one in zip(shown, arguments, strict=True)]
+    return "(" + ", ".join(f"{one['name']}={text}" if one.get("name") else text for text, one in zip(texts, arguments, strict=True)) + ")"
+
+
+def returned(event: Mapping[str, Any]) -> str:
+    """`= {id: 17}`, or `threw std::runtime_error "out of stock"`; empty when neither is known."""
+    if (exception := event.get("exception")) is not None:
+        said = f" {json.dumps(shorten(exception['message'], LINE_TOKENS)[0], ensure_ascii=False)}" if exception.get("message") else ""
+        return f"threw {exception.get('type', '?')}{said}"
+    if "returnValue" in event:
+        return f"= {plain(shorten(event['returnValue'], LINE_TOKENS)[0], event.get('returnType') or '')}"
+    return "left by an exception or a jump" if event.get("unwound") else ""
 
 
 def count(number: int, noun: str, several: str | None = None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from strobe.render.table import align
-from strobe.render.values import duration, moment, place
+from strobe.render.values import argument_list, duration, moment, place, returned
 
 
 def view_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -23,7 +23,9 @@ def tree_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     several = len({row.get("threadId") for row in rows}) > 1
     cells = []
     for row in rows:
-        name = "  " * row["depth"] + row["function"]
+        name = "  " * row["depth"] + row["function"] + argument_list(row.get("arguments"))
+        if ended := returned(row):
+            name += f" {ended}"
         who = f"[{row['threadId']}] " if several and row["depth"] == 0 and "threadId" in row else ""
         took = duration(row["durationNs"]) if "durationNs" in row else "not left"
         cells.append([row["id"].rpartition("-")[2], moment(row["timestampNs"]), who + name, took, place(row.get("sourceFile"), row.get("line"))])

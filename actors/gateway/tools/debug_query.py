@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field, WithJsonSchema
 
+from actors.gateway.shown_values import ELEMENTS, VALUE_ROOM, function_names, named, part_of, shortened, with_names
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
 from strobe.model.query import Query, ReturnFilter
@@ -47,13 +48,15 @@ class QueryResult(Result):
 async def run(arguments: QueryArguments, call: Call) -> Result:
     if arguments.sql is not None:
         return await _sql(arguments, call)
+    if arguments.event_id is not None or arguments.path is not None:
+        return await _one_value(arguments, call)
     _check_filters(arguments)
     query = Query.model_construct(**{name: getattr(arguments, name) for name in Query.model_fields})
     if query.view != "events":
         return await _view(arguments, query, call)
     query = query.model_copy(update={"limit": max(1, min(query.limit, arguments.max_tokens // _EVENT_TOKENS_LEAST))})
     reply = await _ask(arguments, query, call, ends=True)
-    result = _result(reply)
+    result = await _result(reply, arguments.max_tokens, call)
     fitting = _fitting(result, arguments.max_tokens)
     if max(1, fitting) < len(reply.events):
         result = _ended_after(result, max(1, fitting), reply.ends)
@@ -69,20 +72,23 @@ def _ended_after(result: QueryResult, count: int, ends: list[store.PageEnd] | No
 
 
 async def _view(arguments: QueryArguments, query: Query, call: Call) -> Result:
-    """Pages of a view follow by `offset`: its rows are worked out anew each time."""
+    """What does not fit is asked for again with a lower limit: a tree of fewer calls is another tree, not the beginning of the larger one."""
     _check_view(query)
-    reply = await _ask(arguments, query, call)
-    result = _result(reply)
-    shown = _fitting(result, arguments.max_tokens)
-    more = shown < len(reply.events) or reply.has_more
-    note = [f"More: offset={query.offset + shown}."] if more and query.view != "summary" else []
-    left = {"events": len(reply.events) - shown} if shown < len(reply.events) else {}
-    return result.model_copy(update={"events": (result.events or [])[:shown], "has_more": more, "warnings": note, "left_out": left})
+    while True:
+        reply = await _ask(arguments, query, call)
+        result = await _result(reply, arguments.max_tokens, call)
+        shown = _fitting(result, arguments.max_tokens)
+        if shown >= len(reply.events) or query.view == "summary" or len(reply.events) == 1:
+            break
+        query = query.model_copy(update={"limit": max(1, shown)})
+    left = {"events": len(reply.events) - shown} if query.view == "summary" and shown < len(reply.events) else {}
+    events = (result.events or [])[:shown] if left else result.events
+    return result.model_copy(update={"events": events, "left_out": left, "last_event_id": None})
 
 
 def _check_view(query: Query) -> None:
-    if query.cursor is not None:
-        raise StrobeError(Code.VALIDATION_ERROR, f"`cursor` does not go with view {query.view}.", "Pages of a view follow by offset.", value="cursor")
+    if query.cursor is not None and query.view == "summary":
+        raise StrobeError(Code.VALIDATION_ERROR, "`cursor` does not go with view summary.", "It has one page: leave cursor out.", value="cursor")
     if query.view != "summary" and query.event_type not in (None, "function_enter", "function_exit"):
         what = f"View {query.view} is about calls; eventType {query.event_type} has none."
         raise StrobeError(Code.VALIDATION_ERROR, what, "Leave eventType out, or use view events.", value="eventType")
@@ -103,9 +109,11 @@ def _check_filters(arguments: QueryArguments) -> None:
         raise StrobeError(Code.VALIDATION_ERROR, f"`{field}` has no condition.", f"Give it one of: {allowed}.", value=field)
 
 
-def _result(reply: store.QueryReply) -> QueryResult:
+async def _result(reply: store.QueryReply, limit: int, call: Call) -> QueryResult:
+    names = await function_names(reply.function_addresses, reply.modules, call)
+    events, cut = shortened([with_names(_lean(event), names) for event in reply.events], limit)
     return QueryResult(
-        events=[_lean(event) for event in reply.events],
+        events=events,
         total_count=reply.total_count,
         has_more=reply.has_more,
         cursor=reply.cursor,
@@ -114,6 +122,7 @@ def _result(reply: store.QueryReply) -> QueryResult:
         pids=list(reply.pids) if reply.pids and len(reply.pids) > 1 else None,
         events_dropped={cause: number for cause, number in reply.events_dropped.items() if number},
         crash=reply.crash,
+        warnings=[*reply.warnings, *([cut] if cut else [])],
     )
 
 
@@ -132,6 +141,27 @@ def _fitting(result: QueryResult, limit: int) -> int:
         if left < 0:
             return number
     return len(events)
+
+
+async def _one_value(arguments: QueryArguments, call: Call) -> Result:
+    """An event with all its values, or the one at a path."""
+    others = arguments.model_fields_set - {*_NOT_FILTERS, "event_id", "path", "limit"}
+    if others or arguments.event_id is None:
+        field = "path" if arguments.event_id is None else str(Query.model_fields[sorted(others)[0]].alias)
+        what = "`path` needs `eventId`." if arguments.event_id is None else f"`{field}` does not go with `eventId`."
+        raise StrobeError(Code.VALIDATION_ERROR, what, "Give eventId and, for one of its values, path; maxTokens and limit bound it.", value=field)
+    limit = arguments.limit if "limit" in arguments.model_fields_set else ELEMENTS
+    ask = store.ReadValue(session_id=arguments.session_id, event_id=arguments.event_id, path=arguments.path, limit=limit)
+    reply = await call.ask("store", ask, store.ValueReply, deadline_s=12)
+    names = await function_names(reply.function_addresses, reply.modules, call)
+    if arguments.path is None:
+        events, cut = shortened([with_names(_lean(reply.event), names)], arguments.max_tokens)
+        result = QueryResult(events=events, total_count=1, has_more=False, warnings=[*reply.warnings, *([cut] if cut else [])])
+        return result if _fitting(result, arguments.max_tokens) else _without_texts(result, arguments.max_tokens)
+    part = part_of(named(reply.value, names), arguments.path, reply.next_path, (arguments.max_tokens - VALUE_ROOM) // 2)
+    shown = {"path": arguments.path, "type": reply.type_name or "", "value": part.value}
+    more = [f"More: path={part.next_path}"] if part.next_path else []
+    return QueryResult(value=shown, has_more=part.cut, warnings=[*reply.warnings, *more, *part.notes])
 
 
 def _without_texts(result: QueryResult, limit: int) -> QueryResult:

@@ -44,6 +44,8 @@ def _packed(fixed: str, key: tuple[int, ...]) -> str:
 def query_hash(session_id: str, query: Query) -> str:
     """Of everything that decides which events there are and in which order; not of the page's size."""
     filters = query.model_dump(mode="json", exclude=_NOT_FILTERS)
+    if query.view != "events":
+        filters["view"] = query.view  # whose cursors count rows
     return hashlib.sha256(json.dumps([session_id, filters], sort_keys=True).encode()).hexdigest()[:12]
 
 

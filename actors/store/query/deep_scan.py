@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actors.store.query.branches import CALL, ENTER, EXIT, LATE, Branch, number_list, where
+from actors.store.query.deep_values import captured_value
 from actors.store.query.selection import Selection
-from actors.store.query.typed_values import Captured, TypedValues, data_of, place_of
+from actors.store.query.typed_values import Captured, TypedValues
 from actors.store.query.value_path import follow
 from actors.store.query.value_test import meets
 from actors.store.query.value_tests import DeepTest, DeepTests, ValueTests
@@ -25,7 +26,7 @@ from strobe.model.probe import Hook
 from strobe.model.type_nodes import Enum
 from strobe.values.memory import Image
 from strobe.values.reader import Limits, Reader
-from strobe.values.typed import TypedValue, followed, value_at
+from strobe.values.typed import TypedValue
 from strobe.values.typed_world import World
 
 SCAN_S: Final = 3.0
@@ -124,7 +125,7 @@ class DeepScan:
 
     def _meets(self, hook: Hook, test: DeepTest, captured: Captured, image: Image, tests: DeepTests) -> bool:
         world = self._world(hook, image)
-        found = None if world is None else _captured_value(world, test, captured)
+        found = None if world is None else captured_value(world, test.value, captured)
         if found is None or isinstance(found, Unavailable):
             return False
         found = follow(found, test.steps)
@@ -150,15 +151,6 @@ class DeepScan:
         world = self._worlds[key]
         world.memory = image
         return world
-
-
-def _captured_value(world: World, test: DeepTest, captured: Captured) -> TypedValue | Unavailable | None:
-    assert test.value.type is not None
-    place = place_of(test.value, captured)
-    if place is not None:
-        return value_at(world, test.value.type, place)
-    data = data_of(test.value, captured)
-    return None if data is None else followed(TypedValue(world, test.value.type, None, data))
 
 
 def _enum_number(value: TypedValue) -> int | None:

@@ -34,7 +34,7 @@ def run_query(session_id: str, file: SessionFile, query: Query, connection: duck
     Raises VALIDATION_ERROR; duckdb.InterruptException; NeedsStatementError.
     """
     order = order_of(query)
-    cursor = read_cursor(session_id, query, order.key_length)
+    cursor = read_cursor(session_id, query, order.key_length if query.view == "events" else 1)
     for _ in range(RETRIES):
         snapshot = file.counts.snapshot()
         reading = Reading(connection)
@@ -61,7 +61,8 @@ def _answer(
         snapshot = replace(snapshot, last_n=selection.last_n, settled_ns=0)
         typed.warnings.append(_partial(compared.left))
     if query.view != "events":
-        return _view(session_id, file, query, reading, selection, snapshot, typed)
+        offset = cursor.key[0] if cursor else query.offset
+        return _view(session_id, file, query.model_copy(update={"offset": offset}), reading, selection, snapshot, typed)
     pages = PageReader(file, reading, selection, order, snapshot, cursor.total if cursor else None)
     # A cursor stands behind what offset skipped on the first page; a repeated offset must not skip again.
     found = pages.rows(query.limit + 1, 0 if cursor else query.offset, cursor.key if cursor else None)
@@ -95,9 +96,14 @@ def _partial(left: int) -> str:
 
 
 def _view(session_id: str, file: SessionFile, query: Query, reading: Reading, selection: Selection, snapshot: Snapshot, typed: TypedValues) -> QueryReply:
-    found = ViewReader(session_id, file, reading, selection, snapshot).read(query)
+    """A cursor says how many rows came before."""
+    found = ViewReader(session_id, file, reading, selection, snapshot, typed).read(query)
+    behind = (query.offset + len(found.rows),)
+    cursor = Cursor(query_hash(session_id, query), snapshot.last_n, snapshot.settled_ns, snapshot.newest_ns, found.total, behind)
     facts = {**_of_values(file, typed), **_facts(session_id, file, reading, snapshot)}
-    return QueryReply(events=found.rows, total_count=found.total, has_more=found.has_more, cursor=None, last_event_id=None, **facts)
+    return QueryReply(
+        events=found.rows, total_count=found.total, has_more=found.has_more, cursor=cursor.pack() if found.has_more else None, last_event_id=None, **facts
+    )
 
 
 def _facts(session_id: str, file: SessionFile, reading: Reading, snapshot: Snapshot) -> dict[str, Any]:

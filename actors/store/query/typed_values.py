@@ -81,9 +81,10 @@ class TypedValues:
         data = data_of(value, captured)
         return shown(value, captured.bits, {}) if data is None else reader.of(value.type, data)
 
-    def reader(self, hook: Hook, bundle: Bundle, image: Image) -> Reader:
+    def reader(self, hook: Hook, bundle: Bundle, image: Image, table: TypeTable | None = None) -> Reader:
+        """`table`: the bundle's, or one that grew out of it."""
         limits = self._limits or Limits(depth=hook.plan.depth or DEPTH)
-        return Reader(bundle.table, image, self.formatters, limits, self._symbols_of(hook, bundle))
+        return Reader(table or bundle.table, image, self.formatters, limits, self._symbols_of(hook, bundle))
 
     def _symbols_of(self, hook: Hook, bundle: Bundle) -> SessionSymbols:
         key = hook.plan.types or ""

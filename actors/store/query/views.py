@@ -1,7 +1,8 @@
 """The views of debug_query that are not events: what the chosen calls cost (hotspots), who called whom (callTree), what there is (summary).
 
 hotspots  one row a function: function, sourceFile, line, calls, totalNs, selfNs, meanNs, maxNs; dearest first
-callTree  one row a call, in order of its start, below its caller: id, depth, function, sourceFile, line, threadId, timestampNs, durationNs
+callTree  one row a call, in order of its start, below its caller: id, depth, function, sourceFile, line, threadId, timestampNs, durationNs;
+          verbose: arguments, returnValue or unwound and exception too
 summary   one row an event type, then one a function: eventType or function, count, firstNs, lastNs
 The filters choose events as in a page (one WHERE, branches.py); for hotspots and callTree they choose calls, whose time is their enter's.
 """
@@ -13,13 +14,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from actors.store.counts import Snapshot
-from actors.store.query.branches import ALL, CALL, ENTER, EXIT, LATE, OUTPUT, POINT, Branch, where
+from actors.store.query.branches import ALL, CALL, ENTER, EXIT, LATE, OUTPUT, POINT, Branch, number_list, where
+from actors.store.query.captured import CallOf, CallValues
 from actors.store.query.event_id import event_id
 from actors.store.query.rows import Rows
 from actors.store.query.scan import Row, Scanner
 from actors.store.query.selection import Selection
+from actors.store.query.typed_values import TypedValues
 from actors.store.reading import Reading
+from actors.store.scalars import result_of
+from actors.store.schema import UNWOUND
 from actors.store.session_file import SessionFile
+from strobe.model.probe import Hook
 from strobe.model.query import Query
 
 _STREAMS: Final = {1: "stdout", 2: "stderr"}
@@ -37,12 +43,13 @@ class View:
 class ViewReader:
     """Reads for one query, in the read transaction that `reading` is."""
 
-    def __init__(self, session_id: str, file: SessionFile, reading: Reading, selection: Selection, snapshot: Snapshot) -> None:
+    def __init__(self, session_id: str, file: SessionFile, reading: Reading, selection: Selection, snapshot: Snapshot, typed: TypedValues) -> None:
         self._session_id = session_id
         self._file = file
         self._reading = reading
         self._selection = selection
         self._snapshot = snapshot
+        self._values = CallValues(file, reading, typed)
 
     def read(self, query: Query) -> View:
         match query.view:
@@ -52,7 +59,7 @@ class ViewReader:
                 rows = self._summary()
                 return View(rows, sum(row["count"] for row in rows if "eventType" in row), False)
             case _:
-                return self._call_tree(query.limit, query.offset)
+                return self._call_tree(query.limit, query.offset, verbose=query.verbose)
         page = rows[query.offset : query.offset + query.limit]
         return View(page, len(rows), query.offset + len(page) < len(rows))
 
@@ -113,7 +120,7 @@ class ViewReader:
 
     # Call tree
 
-    def _call_tree(self, limit: int, offset: int) -> View:
+    def _call_tree(self, limit: int, offset: int, *, verbose: bool) -> View:
         chosen = where(CALL, self._selection)
         if not chosen.possible:
             return View([], 0, False)
@@ -124,14 +131,21 @@ class ViewReader:
         if offset and after is None:
             return View([], total, False)
         found = scanner.by_time(possible, limit, after, self._selection.time_from, self._selection.time_to).rows
-        return View(self._nested(found, self._late_ends(found)), total, offset + len(found) < total)
+        ends = self._ends(found)
+        if verbose:
+            self._values.prepare([_call_of(row, ends.get(row.n)) for row in found])
+        return View(self._nested(found, ends, verbose=verbose), total, offset + len(found) < total)
 
-    def _late_ends(self, rows: list[Row]) -> dict[int, int]:
-        """When the calls whose exit came in a later commit ended."""
-        waiting = [row.n for row in rows if row.columns["exit_ts"] is None]
-        return dict(self._rows(f"SELECT call, ts FROM raw_exits WHERE call IN ({', '.join(map(str, waiting))})", [])) if waiting else {}
+    def _ends(self, rows: list[Row]) -> dict[int, Shown]:
+        """Number, time, flags and result of the exits: those in the rows, and those that came in a later commit."""
+        ends = {row.n: {name: row.columns[name] for name in ("exit_n", "exit_ts", "flags", "ret")} for row in rows if row.columns["exit_ts"] is not None}
+        waiting = [row.n for row in rows if row.n not in ends]
+        if waiting:
+            late = self._rows(f"SELECT call, n, ts, flags, ret FROM raw_exits WHERE {number_list('call', waiting)}", [])
+            ends |= {call: {"exit_n": n, "exit_ts": ts, "flags": flags, "ret": ret} for call, n, ts, flags, ret in late}
+        return ends
 
-    def _nested(self, rows: list[Row], ends: dict[int, int]) -> list[Shown]:
+    def _nested(self, rows: list[Row], ends: dict[int, Shown], *, verbose: bool) -> list[Shown]:
         """Each call followed by those it made; `depth` counts the callers shown."""
         numbers = {row.n for row in rows}
         children: dict[int, list[Row]] = {}
@@ -142,17 +156,30 @@ class ViewReader:
         waiting = [(row, 0) for row in reversed(children.get(0, []))]
         while waiting:
             row, depth = waiting.pop()
-            found.append(self._node(row, depth, ends))
+            found.append(self._node(row, depth, ends.get(row.n), verbose=verbose))
             waiting += [(child, depth + 1) for child in reversed(children.get(row.n, []))]
         return found
 
-    def _node(self, row: Row, depth: int, ends: dict[int, int]) -> Shown:
+    def _node(self, row: Row, depth: int, end: Shown | None, *, verbose: bool) -> Shown:
         thread = self._file.threads.get(row.columns["thread"])
-        end = row.columns["exit_ts"] if row.columns["exit_ts"] is not None else ends.get(row.n)
         shown = {"id": event_id(self._session_id, row.n), "depth": depth, **self._place(row.columns["hook"]), "timestampNs": row.ts}
         if thread is not None:
             shown["threadId"] = thread.tid
-        return shown if end is None else {**shown, "durationNs": end - row.ts}
+        if end is not None:
+            shown["durationNs"] = end["exit_ts"] - row.ts
+        hook = self._file.hooks.get(row.columns["hook"])
+        return shown if hook is None or not verbose else shown | self._of_call(_call_of(row, end), hook)
+
+    def _of_call(self, call: CallOf, hook: Hook) -> Shown:
+        """What it was given, and what it returned or threw."""
+        found: Shown = {"arguments": self._values.arguments(call, hook)}
+        result = result_of(hook.plan)
+        if call.left is None:
+            return found
+        if call.columns["flags"] & UNWOUND:
+            exception = self._values.exception(call)
+            return found | {"unwound": True} | ({"exception": exception} if exception else {})
+        return found if result is None else {**found, "returnValue": self._values.result(call, hook, result)}
 
     # Summary
 
@@ -182,6 +209,10 @@ class ViewReader:
         name = "function_enter" if branch is ENTER else "function_exit"
         assert branch in (ENTER, EXIT, LATE)
         return [(name, self._place(hook)["function"], numbers) for hook, *numbers in rows]
+
+
+def _call_of(row: Row, end: Shown | None) -> CallOf:
+    return CallOf(row.n, None, row.columns) if end is None else CallOf(row.n, end["exit_n"], {**row.columns, "flags": end["flags"], "ret": end["ret"]})
 
 
 def _with_late(chosen: str) -> str:
