@@ -19,7 +19,7 @@ from strobe.model.probe import Hook, Plan, Refused
 from strobe.model.session import Capabilities
 from strobe.model.watch import Watch
 from strobe.protocol.session import Launch
-from strobe.protocol.spawner import Patch
+from strobe.protocol.spawner import Internal, Patch
 
 VERSION = 1
 DEFAULT_DEPTH = 3
@@ -36,6 +36,7 @@ class Journal:
     depth: int = DEFAULT_DEPTH
     watches: list[Watch] = field(default_factory=list)
     internal: list[Patch] = field(default_factory=list)
+    internals: list[Internal] = field(default_factory=list)  # what it wants to see, wherever that is defined
     project_root: str = ""
     stopped: bool = False
     running: bool = False  # it was continued: its launch came to the end
@@ -73,6 +74,7 @@ class Journal:
             "depth": self.depth,
             "watches": [watch.model_dump() for watch in self.watches],
             "internal": [patch.model_dump() for patch in self.internal],
+            "internals": [one.model_dump() for one in self.internals],
             "projectRoot": self.project_root,
             "stopped": self.stopped,
             "running": self.running,
@@ -95,6 +97,7 @@ class Journal:
             depth=wire["depth"],
             watches=[Watch.model_validate(watch) for watch in wire["watches"]],
             internal=[Patch.model_validate(item) for item in wire["internal"]],
+            internals=[Internal.model_validate(item) for item in wire.get("internals", ())],
             project_root=wire["projectRoot"],
             stopped=wire["stopped"],
             running=wire["running"],

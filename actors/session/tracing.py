@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from actors.session.modules import is_own, mapped_modules
 from actors.session.probes import Installed
 from actors.session.ptrace import patching
+from actors.session.ptrace.remote import NewPlan
+from actors.session.ptrace.reserving import reserve
 from actors.session.target import Asker, Target
 from actors.session.typing_up import FIRST_MS, TypingUp
 from actors.session.watching import Watching
@@ -89,13 +91,11 @@ class Tracing:
         await self.actor.ask(f"spawner:{self.target.session_id}", ask, deadline_s=PREPARE_S)
 
     async def prepare(self, hooks: list[Hook]) -> PrepareReply:
-        """Frida's visit: thunks for `hooks`. What it refuses is remembered and not tried again."""
+        """Thunks for `hooks`: by a visit of Frida's, or apart where the recorder is in the target. What is refused is remembered and not tried again."""
         target = self.target
-        specs = [
-            HookSpec(id=hook.id, address=hook.address, size=hook.place.size, function=hook.place.function, module=hook.place.module, plan=hook.plan.ops)
-            for hook in hooks
-        ]
-        ask = Prepare(pid=target.pid, pool_path=str(target.pool.path), hooks=specs)
+        ask = Prepare(pid=target.pid, pool_path=str(target.pool.path), hooks=[_spec(hook) for hook in hooks])
+        if target.journal.remote is not None and target.journal.internals:
+            ask = await self._reserved(ask, target.journal.remote)
         reply: PrepareReply = await self.actor.ask(f"spawner:{target.session_id}", ask, deadline_s=PREPARE_S)
         by_id = {hook.id: hook for hook in hooks}
         for refused, hook_id in zip(reply.refused, reply.refused_ids, strict=True):
@@ -108,9 +108,17 @@ class Tracing:
                 target.set_hook(hook.id, flags_of(hook))
         target.journal.recorder = reply.recorder
         target.journal.remote = reply.remote_address if reply.remote_address is not None else target.journal.remote
+        target.journal.internals = reply.internals
         target.journal.internal += [patch for patch in reply.patches if not patch.hook]
         target.journal.save(target.folder)
         return reply
+
+    async def _reserved(self, ask: Prepare, remote: int) -> Prepare:
+        """With memory and hooks from the recorder, so that nobody needs to enter the target."""
+        plans = [NewPlan(spec.id, spec.address, 0, spec.plan) for spec in ask.hooks]
+        slabs, words = await asyncio.to_thread(reserve, self.target.pid, remote, plans)
+        hooks = [spec.model_copy(update={"hook": hook, "entry": entry}) for spec, (hook, entry) in zip(ask.hooks, words, strict=True)]
+        return ask.model_copy(update={"hooks": hooks, "slabs": slabs, "internals": self.target.journal.internals})
 
     def settle(self, outcome: patching.Outcome) -> None:
         """Patches that were not written (the bytes there were not the file's) are refusals, told like the others."""
@@ -202,6 +210,11 @@ class Tracing:
             await asyncio.to_thread(patching.restore, self.target.pid, patches)
         probes.installed = {address: item for address, item in probes.installed.items() if not item.patch}
         self.target.journal.save(self.target.folder)
+
+
+def _spec(hook: Hook) -> HookSpec:
+    place = hook.place
+    return HookSpec(id=hook.id, address=hook.address, size=place.size, function=place.function, module=place.module, plan=hook.plan.ops)
 
 
 def flags_of(hook: Hook) -> HookFlag:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from actors.session.probes import Installed
-from actors.session.ptrace.replanning import NewPlan, replan
+from actors.session.ptrace.remote import NewPlan
+from actors.session.ptrace.replanning import replan
 from actors.session.target import Asker, Target
 from actors.session.watching import Watching
 from strobe.errors import StrobeError

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,12 +12,13 @@ from typing import Final
 import frida
 import frida.aio
 
+from actors.spawner.apart import Apart
 from actors.spawner.fallback import NO_RECORDER, Fallback, attach_hooks, start_fallback
-from actors.spawner.preparation import Loaded, Preparation, finish, prepare_hooks
+from actors.spawner.preparation import Loaded, Preparation, finish, prepare_apart, prepare_hooks
 from actors.spawner.process import TargetProcess
 from actors.spawner.quiet import QuietDevice
 from actors.spawner.refusal import check_free, explain
-from actors.spawner.visit import FRIDA_ERRORS, STEP_S, Presence, Visit, bounded
+from actors.spawner.visit import FRIDA_ERRORS, STEP_S, Visit, bounded
 from strobe.errors import StrobeError
 from strobe.protocol.spawner import Enter, Prepare, PrepareReply
 
@@ -48,6 +45,7 @@ class Injector:
         self._fallback_only = fallback_only
         self._residents: dict[int, Fallback] = {}
         self._device: QuietDevice | None = None
+        self._apart: Apart | None = None
         self._turn = asyncio.Lock()
         self._entered: Entered | None = None
         self._guard: asyncio.Task[None] | None = None
@@ -55,14 +53,7 @@ class Injector:
     async def warm(self) -> None:
         """Starts Frida's helper and compiles the agent, by a visit to a process of our own: the first target then waits for neither."""
         async with self._turn:
-            if isinstance(self._agent, bytes):
-                return
-            with _guinea_pig() as process:
-                if not await asyncio.to_thread(_ready, process):
-                    raise TimeoutError(f"{sys.executable} did not start in {STEP_S:g} s")
-                presence = await Presence.begin(await self._local(), TargetProcess(process.pid), STEP_S * 3)
-                self._agent = await bounded(presence.session.compile_script(str(self._agent), name="strobe", runtime="qjs"), STEP_S, "compile")
-                await presence.end()  # killed while Frida's helper is in it, it cannot be reaped for 5 s
+            await self._beside()
 
     async def enter(self, ask: Enter) -> None:
         """See the protocol. Errors: FRIDA_ATTACH_FAILED, PROCESS_EXITED."""
@@ -80,6 +71,8 @@ class Injector:
         target = TargetProcess(ask.pid)
         async with self._turn:
             try:
+                if ask.slabs:
+                    return await prepare_apart(await self._beside(), ask, str(self._recorder))
                 if entered := self._take_entered(ask.pid):
                     return await self._work(entered, ask)
                 check_free(target)
@@ -100,6 +93,9 @@ class Injector:
                 with suppress(frida.InvalidOperationError):  # its target has ended
                     await resident.visit.eternalize()
             self._residents.clear()
+            if self._apart is not None:
+                await self._apart.close()
+                self._apart = None
             if self._device is not None:
                 await bounded(self._device.close(), STEP_S, "shutdown")
                 self._device = None
@@ -108,6 +104,16 @@ class Injector:
         if self._device is None:
             self._device = await bounded(QuietDevice.open(), STEP_S, "start")
         return self._device.device
+
+    async def _beside(self) -> Apart:
+        """The process in which thunks are worked out; a new one where it has been ended."""
+        if self._apart is not None and not self._apart.is_alive:
+            await self._apart.close()
+            self._apart = None
+        if self._apart is None:
+            self._apart = await Apart.begin(await self._local(), self._agent)
+            self._agent = self._apart.agent
+        return self._apart
 
     async def _come_in(self, target: TargetProcess, pool_path: str) -> Entered:
         visit = await Visit.enter(await self._local(), target, self._agent)
@@ -168,24 +174,6 @@ class Injector:
         if loaded.status:
             raise NotLoaded(f"it cannot map {pool_path}: {os.strerror(-loaded.status)}")
         return loaded
-
-
-@contextmanager
-def _guinea_pig() -> Iterator[subprocess.Popen[bytes]]:
-    """A process to attach to that is not the user's; it ends with us, whatever happens: its standard input does."""
-    command = [sys.executable, "-I", "-S", "-c", "print(flush=True); input()"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _ready(process: subprocess.Popen[bytes]) -> bool:
-    """It has said so: attaching to a process that is still being loaded may kill it."""
-    assert process.stdout is not None
-    return bool(select.select([process.stdout], [], [], STEP_S)[0]) and bool(process.stdout.read(1))
 
 
 class NotLoaded(Exception):

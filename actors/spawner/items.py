@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from strobe.protocol.spawner import HookSpec, Patch, Write
+from strobe.protocol.spawner import HookSpec, Internal, Patch, Slab, Write
 
 JUMP_BYTES: Final = 5
 ITEM: Final = np.dtype(
     [
-        ("address", "<u8"), ("size", "<u4"), ("id", "<u4"), ("internal", "<u4"), ("plan_offset", "<u4"), ("plan_bytes", "<u4"), ("reason", "<u4"),
+        ("address", "<u8"), ("size", "<u4"), ("id", "<u4"), ("padded", "<u4"), ("plan_offset", "<u4"), ("plan_bytes", "<u4"), ("reason", "<u4"),
         ("window", "<u8"), ("detail", "<u8"), ("patch", "V8"), ("original", "V8"), ("thunk", "<u8"), ("entries", "V8"),
-        ("window_bytes", "<u4"), ("source", "<u4"),
+        ("window_bytes", "<u4"), ("source", "<u4"), ("hook", "<u8"), ("entry", "<u8"),
     ]
 )  # fmt: skip
 SLAB: Final = np.dtype([("address", "<u8"), ("offset", "<u4"), ("bytes", "<u4")])
@@ -38,21 +39,30 @@ REASONS: Final = (
     "its first bytes are not those of its file: something else has patched it",
 )
 ALREADY: Final = 10
+NO_HOOK: Final = 12
 FOREIGN: Final = 13
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A hook of the user's (`hook`), or one of the recorder's own (`internal` = 1 + index in strobe_internals).
+    """A hook of the user's (`hook`), or one of the recorder's own (`internal`).
 
-    `source`: the function's bytes in its file, for one that Frida itself may have patched for the length of its visit.
+    `source`: the function's bytes: in its file, for one that Frida itself may have patched for the length of its visit; always where it is prepared
+    apart. `padded`: `size` reaches over the padding behind a function that is a return and nothing else.
     """
 
     address: int
     size: int
     hook: HookSpec | None = None
-    internal: int = 0
+    internal: Internal | None = None
     source: bytes = b""
+    padded: bool = False
+
+    @property
+    def words(self) -> tuple[int, int]:
+        """Of its thunk: hook and entry; 0 where the recorder is yet to register it."""
+        given = self.internal or self.hook
+        return (given.hook, given.entry) if given is not None else (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +72,8 @@ class Prepared:
     refused: list[tuple[Wanted, int, str]]  # reason number and words
 
 
-def pack(wanted: list[Wanted]) -> bytes:
-    """Items, then their capture plans (each different plan once) and sources. `wanted` is in address order."""
+def pack(wanted: list[Wanted], slabs: Sequence[Slab] = ()) -> bytes:
+    """Items, then their capture plans (each different plan once) and sources, then `slabs`. `wanted` is in address order."""
     extra = bytearray()
     places: dict[bytes, int] = {}
     sources = [0] * len(wanted)
@@ -78,13 +88,16 @@ def pack(wanted: list[Wanted]) -> bytes:
         extra += plan
     items = np.zeros(len(wanted), ITEM)
     items["address"] = [one.address for one in wanted]
-    items["size"] = [min(one.size, 0xFFFFFFFF) for one in wanted]
+    items["size"] = [min(one.size, len(one.source) or 0xFFFFFFFF) for one in wanted]
     items["id"] = [one.hook.id if one.hook is not None else 0 for one in wanted]
-    items["internal"] = [one.internal for one in wanted]
+    items["padded"] = [one.padded for one in wanted]
+    items["hook"], items["entry"] = zip(*(one.words for one in wanted), strict=True) if wanted else ((), ())
     items["plan_offset"] = [places[plan] for plan in plans]
     items["plan_bytes"] = [len(plan) for plan in plans]
     items["source"] = sources
-    return items.tobytes() + bytes(extra)
+    extra += bytes(-len(extra) % 8)
+    given = np.array([(slab.address, 0, slab.bytes) for slab in slabs], SLAB)
+    return items.tobytes() + bytes(extra) + given.tobytes()
 
 
 def unpack(wanted: list[Wanted], meta: dict[str, Any], block: bytes) -> Prepared:

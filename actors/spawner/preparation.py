@@ -1,4 +1,4 @@
-"""From hooks to writes and patches, by the agent in a target. What could not be hooked comes back with its reason."""
+"""From hooks to writes and patches, by the agent in a target or apart from it. What could not be hooked comes back with its reason."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from actors.spawner.items import ALREADY, FOREIGN, REASONS, Prepared, Wanted, pack, unpack
-from actors.spawner.process import gone
+from actors.spawner.apart import Apart
+from actors.spawner.items import ALREADY, FOREIGN, NO_HOOK, REASONS, Prepared, Wanted, pack, unpack
+from actors.spawner.live_code import read_sources
+from actors.spawner.process import TargetProcess, gone
 from actors.spawner.sources import AddressSpace, hooked_already, is_as_expected
-from actors.spawner.symbols import Internal, find_internals
+from actors.spawner.symbols import find_internals
 from actors.spawner.visit import PREPARE_S, Visit
 from strobe.model.probe import Refused
-from strobe.protocol.spawner import HookSpec, Patch, PrepareReply
+from strobe.protocol.spawner import HookSpec, Internal, Patch, Prepare, PrepareReply
 
 NOT_CODE: Final = "its address is not in executable memory"
 NOT_CALLED: Final = "it is jumped to, not called, so there is no return address"
@@ -26,12 +28,16 @@ class Loaded:
 
     status: int
     internals: list[Internal]
-    arm: int
-    remote: int
+    arm: int | None
+    remote: int | None
 
     @classmethod
     def from_agent(cls, row: dict[str, Any]) -> Loaded:
-        return cls(row["status"], [Internal.from_agent(item) for item in row["internals"]], int(row["arm"], 16), int(row["remote"], 16))
+        internals = [
+            Internal(symbol=item["symbol"], every_module=item["everyModule"], hook=int(item["hook"], 16), entry=int(item["entry"], 16))
+            for item in row["internals"]
+        ]
+        return cls(row["status"], internals, int(row["arm"], 16), int(row["remote"], 16))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,20 @@ async def prepare_hooks(visit: Visit, loaded: Loaded, hooks: Sequence[HookSpec],
     if again:
         prepared = _merge(prepared, await _ask_agent(visit, again), {one.address for one in again})
     return Preparation(loaded, prepared, misplaced)
+
+
+async def prepare_apart(apart: Apart, ask: Prepare, recorder: str) -> PrepareReply:
+    """For a target that has the recorder in it. Errors: PROCESS_EXITED, and those of the agent's process."""
+    mappings = TargetProcess(ask.pid).mappings()
+    space = AddressSpace(mappings)
+    wanted, misplaced = select([hook for hook in ask.hooks if hook.hook], space)
+    misplaced += [(hook, REASONS[NO_HOOK]) for hook in ask.hooks if not hook.hook]
+    wanted, refused = read_sources(ask.pid, wanted + find_internals(ask.internals, mappings, recorder), space)
+    wanted.sort(key=lambda one: one.address)
+    meta, block = await apart.prepare(len(wanted), len(ask.slabs), pack(wanted, ask.slabs))
+    prepared = unpack(wanted, meta, block)
+    made = Prepared(prepared.writes, prepared.patches, prepared.refused + refused)
+    return finish(ask.pid, Preparation(Loaded(0, ask.internals, None, None), made, misplaced))
 
 
 def select(hooks: Sequence[HookSpec], space: AddressSpace) -> tuple[list[Wanted], list[tuple[HookSpec, str]]]:
@@ -95,7 +115,8 @@ def finish(pid: int, preparation: Preparation) -> PrepareReply:
         recorder="native",
         arm_address=preparation.loaded.arm,
         remote_address=preparation.loaded.remote,
-        detail=_unseen(refused, preparation.loaded.internals),
+        internals=preparation.loaded.internals,
+        detail=_unseen(refused),
     )
 
 
@@ -118,7 +139,7 @@ def _check(pid: int, prepared: Prepared) -> tuple[list[Patch], list[tuple[Wanted
     return patches, refused
 
 
-def _unseen(refused: Sequence[tuple[Wanted, int, str]], internals: Sequence[Internal]) -> str | None:
+def _unseen(refused: Sequence[tuple[Wanted, int, str]]) -> str | None:
     """In words: which functions the recorder wanted to see and cannot. Those it sees since an earlier visit are no news."""
-    missing = [f"{internals[one.internal - 1].symbol} ({why})" for one, reason, why in refused if one.internal and reason != ALREADY]
+    missing = [f"{one.internal.symbol} ({why})" for one, reason, why in refused if one.internal and reason != ALREADY]
     return "not seen by the recorder: " + ", ".join(missing) if missing else None

@@ -12,7 +12,7 @@ from actors.spawner.items import JUMP_BYTES
 from actors.spawner.process import Mapping
 from strobe.protocol.spawner import Patch
 
-SOURCE_BYTES_MAX: Final = 1 << 20
+SOURCE_BYTES_MAX: Final = 16 << 20
 THUNK_HEAD: Final = (0, b"\xff\x35"), (6, b"\xff\x35"), (12, b"\xff\x25")  # agent/native/recorder.h
 
 
@@ -47,7 +47,10 @@ def hooked_already(memory: int, patch: Patch) -> bool:
     now = os.pread(memory, JUMP_BYTES, patch.address)
     if now[:1] != b"\xe9":
         return False
-    head = os.pread(memory, 14, patch.address + JUMP_BYTES + int.from_bytes(now[1:], "little", signed=True))
+    return is_thunk_head(os.pread(memory, 14, patch.address + JUMP_BYTES + int.from_bytes(now[1:], "little", signed=True)))
+
+
+def is_thunk_head(head: bytes) -> bool:
     return all(head[at : at + len(code)] == code for at, code in THUNK_HEAD)
 
 

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import Final
 
 from actors.spawner.elf import read_image
 from actors.spawner.items import Wanted
 from actors.spawner.process import AGENT_MAPPING, Mapping
+from strobe.protocol.spawner import Internal
 
-
-@dataclass(frozen=True, slots=True)
-class Internal:
-    """An element of the recorder's table. `every_module`: wherever it is defined, else in libc alone."""
-
-    symbol: str
-    every_module: bool
-
-    @classmethod
-    def from_agent(cls, row: dict[str, Any]) -> Internal:
-        return cls(row["symbol"], row["everyModule"])
+PADDED: Final = "_dl_debug_state"  # of glibc's dynamic linker: an empty function, there to be seen by debuggers (elf/dl-debug.c)
+ALIGNMENT: Final = 16  # of functions in it
 
 
 def find_internals(internals: Sequence[Internal], mappings: Sequence[Mapping], recorder: str) -> list[Wanted]:
@@ -29,7 +20,7 @@ def find_internals(internals: Sequence[Internal], mappings: Sequence[Mapping], r
     found: dict[int, Wanted] = {}
     everywhere = tuple(item.symbol for item in internals if item.every_module)
     anywhere = tuple(item.symbol for item in internals)
-    numbers = {item.symbol: n for n, item in enumerate(internals, 1)}
+    by_symbol = {item.symbol: item for item in internals}
     for first in _first_mappings(mappings, recorder):
         image = read_image(first.path, anywhere if is_libc(first.path) else everywhere)
         start = image.link_address(first.offset) if image else None
@@ -37,7 +28,9 @@ def find_internals(internals: Sequence[Internal], mappings: Sequence[Mapping], r
             continue
         for function in image.functions:
             address = first.start - start + function.value
-            found.setdefault(address, Wanted(address, function.size, internal=numbers[function.name]))
+            padded = function.name == PADDED
+            size = function.size + -(function.value + function.size) % ALIGNMENT if padded else function.size
+            found.setdefault(address, Wanted(address, size, internal=by_symbol[function.name], padded=padded))
     return list(found.values())
 
 

@@ -85,7 +85,7 @@ class Visit:
         """`agent` is the bundle, as text or compiled."""
         presence = await Presence.begin(device, target)
         try:
-            script = await bounded(_create(presence.session, agent), STEP_S, "script creation")
+            script = await bounded(create_script(presence.session, agent), STEP_S, "script creation")
             await bounded(script.load(), STEP_S, "script load")
         except BaseException:
             await presence.end()
@@ -119,7 +119,7 @@ class Visit:
             await self.presence.end()
 
 
-async def _create(session: frida.aio.Session, agent: bytes | str) -> frida.aio.Script:
+async def create_script(session: frida.aio.Session, agent: bytes | str) -> frida.aio.Script:
     if isinstance(agent, bytes):
         return await session.create_script_from_bytes(agent, runtime="qjs")
     return await session.create_script(agent, name="strobe", runtime="qjs")

@@ -35,7 +35,7 @@ int strobe_init(const char *pool_path);
 uint64_t strobe_slab(uint64_t near_address, uint64_t bytes);
 
 /* Registers a hook; returns the address of its struct strobe_hook (lives as long as the target), or 0. `plan` is an array of
- * 8-byte strobe_plan_op: the enter list, END, the exit list, END. Needs no stop. */
+ * 8-byte strobe_plan_op: the enter list, END, the exit list, END, then the walk section. Needs no stop. */
 uint64_t strobe_hook_new(uint32_t hook_id, uint64_t function, const void *plan, uint32_t plan_bytes);
 
 /* 1 when the plan reads xmm registers, so that the thunk must call strobe_enter_xmm. */
@@ -54,8 +54,10 @@ extern const uint32_t strobe_internals_count;
 int strobe_arm(void);
 
 /* Called by the session on a held thread while no Frida is here: STROBE_REMOTE_DESK (bytes) answers an address that the session may write to;
- * STROBE_REMOTE_REPLAN (items, count) registers hooks, as strobe_hook_new does, for functions that have thunks already, and answers how many. */
-enum { STROBE_REMOTE_DESK = 1, STROBE_REMOTE_REPLAN = 2 };
+ * STROBE_REMOTE_REPLAN (items, count) registers hooks, as strobe_hook_new does, for functions that have thunks already, and answers how many;
+ * STROBE_REMOTE_SLAB (near address, bytes) is strobe_slab; STROBE_REMOTE_REGISTER (items, count) is REPLAN for functions that have no thunks yet:
+ * each item's `entry` is the one its thunk is to jump to. */
+enum { STROBE_REMOTE_DESK = 1, STROBE_REMOTE_REPLAN = 2, STROBE_REMOTE_SLAB = 3, STROBE_REMOTE_REGISTER = 4 };
 struct strobe_replan { uint64_t function; uint32_t hook_id, plan_bytes; uint64_t plan_offset /* from the first item */, hook, entry; };
 uint64_t strobe_remote(uint64_t what, uint64_t a, uint64_t b);
 

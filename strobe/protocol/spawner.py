@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from strobe.model.base import Noun
 from strobe.model.probe import Refused
@@ -32,12 +32,32 @@ class Patch(Noun):
 
 
 class HookSpec(Noun):
+    """`hook` and `entry`: the words of its thunk, of a hook that the recorder has registered already (`Prepare.slabs`)."""
+
     id: int
     address: int
     size: int
     function: str
     module: str
     plan: bytes
+    hook: int = 0
+    entry: int = 0
+
+
+class Slab(Noun):
+    """Executable memory in the target for thunks of functions near it."""
+
+    address: int
+    bytes: int
+
+
+class Internal(Noun):
+    """A function that the recorder must see: `every_module`: wherever it is defined, else in libc alone. `hook`, `entry`: words of its thunks."""
+
+    symbol: str
+    every_module: bool
+    hook: int
+    entry: int
 
 
 class PrepareReply(Reply):
@@ -50,6 +70,7 @@ class PrepareReply(Reply):
     recorder: str  # "native", "fallback" (Interceptor + CModule: already installed, no patches), "none"
     arm_address: int | None  # strobe_arm in the target
     remote_address: int | None = None  # strobe_remote in the target
+    internals: list[Internal] = []
     detail: str | None = None
 
 
@@ -67,10 +88,20 @@ class Enter(Ask):
 
 class Prepare(Ask):
     """Attach, load the recorder once, prepare thunks for `hooks`, leave. A target that is stopped at its first instruction is left held
-    at its entry point: the session continues it. Errors: FRIDA_ATTACH_FAILED, PROCESS_EXITED."""
+    at its entry point: the session continues it. Errors: FRIDA_ATTACH_FAILED, PROCESS_EXITED.
+
+    With `slabs` (memory that the recorder has given; `internals` as an earlier reply had them) thunks are worked out apart: the target is read, not
+    entered, and may be in any state."""
 
     TYPE: ClassVar = "spawner.prepare"
     REPLY: ClassVar[type[Reply]] = PrepareReply
     pid: int
     pool_path: str
     hooks: list[HookSpec]
+    slabs: list[Slab] = []
+    internals: list[Internal] = []
+
+
+THUNK_BYTES_MAX: Final = 128  # of one hook (agent/frida/src/prepare.c, THUNK_MAX)
+GROUP_SPAN: Final = 0x4000000  # hooks this close to the first of them share a slab
+OWN_BYTES: Final = 4096  # of each slab beyond its hooks': for hooks of the recorder's own

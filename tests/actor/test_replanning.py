@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from actors.session.ptrace.patching import install
-from actors.session.ptrace.replanning import NewPlan, replan
+from actors.session.ptrace.remote import NewPlan
+from actors.session.ptrace.replanning import replan
 from strobe.errors import StrobeError
 from strobe.lanes.layout import Kind
 from strobe.lanes.pool import Pool

@@ -106,7 +106,7 @@ class Collection:
             if item.ticks is not None:
                 header = {"events": [{**event, "tsNs": self._mono(item.ticks)} for event in header["events"]]}
             if item.kind == "hooks":
-                self.losses.hook_limit = max(self.losses.hook_limit, *(hook["id"] for hook in header["hooks"]))
+                self.losses.hook_limit = max([self.losses.hook_limit, *(hook["id"] for hook in header["hooks"])])
             self._out.send(item.kind, header, crash=self._crashes.handle(*item.crash) if item.crash else None)
 
     def _send_records(self, now_ns: int, urgent: bool) -> int:

@@ -1,9 +1,9 @@
 // What runs inside a target for the length of a visit: loads the recorder, prepares thunks, leaves. It applies nothing: the session
-// writes the bytes once this agent is gone. Only where the recorder cannot be loaded does it stay and hook by itself (fallback.ts).
+// writes the bytes once this agent is gone. In a process of Strobe's own it prepares thunks for targets that have the recorder already. Only where the recorder cannot be loaded does it stay and hook by itself (fallback.ts).
 // No JavaScript runs per traced call.
 
 import { Started, attach, start } from "./fallback.js";
-import { Prepared, prepare } from "./prepare.js";
+import { Prepared, Preparer, prepare } from "./prepare.js";
 import { Internal, Recorder } from "./recorder.js";
 
 interface Loaded {
@@ -14,6 +14,7 @@ interface Loaded {
 }
 
 let recorder: Recorder | null = null;
+let apart: Preparer | null = null;
 
 rpc.exports = {
     load(recorderPath: string, poolPath: string): Loaded {
@@ -23,6 +24,10 @@ rpc.exports = {
     },
     prepare(count: number, data: ArrayBuffer): [Prepared, ArrayBuffer] {
         return prepare(recorder!, count, data);
+    },
+    apart(count: number, given: number, data: ArrayBuffer): [Prepared, ArrayBuffer] {
+        apart ??= new Preparer(null);
+        return apart.prepare(count, given, data);
     },
     fallback(poolPath: string): Started {
         return start(poolPath);

@@ -3,7 +3,7 @@
 import * as layout from "../layout.gen.js";
 import { FALLBACK_C } from "./csource.js";
 
-const ITEM_BYTES = 88; // of items as for prepare.ts: address at 0, id at 12, plan offset at 20, plan bytes at 24
+const ITEM_BYTES = 104; // of items as for prepare.ts: address at 0, id at 12, plan offset at 20, plan bytes at 24
 const STATE_BYTES = 64 + 1024 * (40 + 512 * 16 + layout.PAYLOAD_BYTES_MAX + 64); // struct State
 const UNWINDER = "_Unwind_RaiseException";
 

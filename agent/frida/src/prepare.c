@@ -1,4 +1,5 @@
-/* Prepares thunks and patch bytes for many hooks at once; applies nothing. Compiled by the agent's CModule (TinyCC) for the length of a visit.
+/* Prepares thunks and patch bytes for many hooks at once; applies nothing. Compiled by the agent's CModule (TinyCC), in the target for the length of
+ * a visit; or in a process apart, for a target whose recorder has given memory and hooks before: then it is arithmetic over bytes and addresses.
  *
  * A hook's *window* is the run of whole instructions at the function's start (after endbr64) that covers the 5 bytes of the jump. It is copied,
  * relocated, into the thunk. A window that cannot be moved exactly is refused with a reason, never guessed (agent/native/recorder.h has the thunk).
@@ -13,15 +14,16 @@
 #define WINDOW_MAX 19            /* 4 bytes decoded, then the longest instruction */
 #define HEAD_BYTES 18            /* push, push, jmp: what a thunk starts with */
 #define THUNK_MAX 128            /* head, 19 bytes that may grow to 45, 5 of the jump back, three words, aligned */
+#define SLAB_REACH 0x78000000    /* from the middle of a group to its slab at most */
 #define GROUP_SPAN 0x4000000     /* one slab serves functions this close to each other: 64 MiB, and 1.9 GiB from it to the slab, stay below 2 GiB */
 #define NEAR_BYTES 134           /* a rel8 branch into the window starts at most this far from the function's start */
 
 enum { PREPARED, SMALL, BRANCH_INSIDE, BRANCH_TO_START, UNDECODABLE, OUT_OF_REACH, ENDS_EARLY, RETURNS_INSIDE, TRAPS, COUNTED_JUMP, ALREADY, NO_ROOM, NO_HOOK, FOREIGN };
 
-typedef struct {                 /* 88 bytes; known to actors/spawner/items.py and agent.ts */
+typedef struct {                 /* 104 bytes; known to actors/spawner/items.py and agent.ts */
   guint64 address;               /* of the function */
   guint32 size, id;
-  guint32 internal;              /* 0: a hook of the user's; else 1 + its index in strobe_internals */
+  guint32 padded;                /* `size` reaches over the padding behind the function's only instruction, a return */
   guint32 plan_offset, plan_bytes; /* in `extra` */
   guint32 reason;                /* out: PREPARED or why not */
   guint64 window;                /* out: first byte of the jump */
@@ -30,10 +32,11 @@ typedef struct {                 /* 88 bytes; known to actors/spawner/items.py a
   guint64 thunk;                 /* out */
   guint8 entries[8];             /* out: for each offset in the window below JUMP_BYTES: where in the thunk the instruction that starts there now is */
   guint32 window_bytes;          /* out: of the instructions moved */
-  guint32 source;                /* 1 + offset in `extra` of the function's bytes as they are in its file; 0: read them where they run */
+  guint32 source;                /* 1 + offset in `extra` of the function's bytes; 0: read them where they run, here */
+  guint64 hook, entry;           /* words of the thunk; hook 0: the plan is to be registered here */
 } Item;
 
-typedef struct { guint64 address; guint32 offset, bytes; } Slab; /* `bytes` of code[offset…] belong at `address` */
+typedef struct { guint64 address; guint32 offset, bytes; } Slab; /* `bytes` of code[offset…] belong at `address`; of a given one: what is left of it */
 
 typedef struct {
   csh capstone;
@@ -43,10 +46,10 @@ typedef struct {
   guint32 code_bytes;
   Slab *slabs;
   guint32 slab_count, slabs_max;
+  Slab *given;
+  guint32 given_count;
 } Job;
 
-struct strobe_internal { const char *symbol; const void *entry; guint32 in_every_module, reserved; };
-extern const struct strobe_internal strobe_internals[];
 extern guint64 strobe_slab (guint64 near_address, guint64 bytes);
 extern guint64 strobe_hook_new (guint32 hook_id, guint64 function, const void *plan, guint32 plan_bytes);
 extern int strobe_plan_needs_xmm (const void *plan, guint32 plan_bytes);
@@ -87,7 +90,8 @@ static int decode (Job *job, const Item *item, guint64 address, gsize room) {
 }
 
 /* Whether one instruction of a window can be moved; `after` is its end, counted from the window's start. */
-static guint32 movable (const cs_insn *insn, gsize after) {
+static guint32 movable (const Item *item, const cs_insn *insn, gsize after) {
+  if (item->padded) return insn->size == after ? (in_group (insn, CS_GRP_RET) ? PREPARED : ENDS_EARLY) : insn->id == X86_INS_NOP ? PREPARED : SMALL;
   if (is_trap (insn)) return TRAPS;
   if (is_counted (insn)) return COUNTED_JUMP;
   if (ends_flow (insn) && after < JUMP_BYTES) return ENDS_EARLY;
@@ -102,7 +106,7 @@ static guint32 measure_window (Job *job, Item *item) {
     item->detail = item->window + at - item->address;
     if (!decode (job, item, item->window + at, MIN (room - at, 15))) { item->reason = UNDECODABLE; return 0; }
     at += job->insn->size;
-    item->reason = movable (job->insn, at);
+    item->reason = movable (item, job->insn, at);
     if (item->reason != PREPARED) return 0;
   }
   return at;
@@ -280,19 +284,33 @@ static guint32 emit (Job *job, Item *item, guint8 *base, guint64 pc, guint64 hoo
 
 static void prepare_item (Job *job, Item *item, Slab *slab) {
   const guint8 *plan = job->extra + item->plan_offset;
-  guint64 hook = (guint64) (gsize) &strobe_internals[item->internal - 1], entry;
+  guint64 hook = item->hook, entry = item->entry;
   guint32 bytes;
-  if (item->internal != 0) entry = (guint64) (gsize) strobe_internals[item->internal - 1].entry;
-  else entry = (guint64) (gsize) (strobe_plan_needs_xmm (plan, item->plan_bytes) ? strobe_enter_xmm : strobe_enter_gpr);
+  if (hook == 0) entry = (guint64) (gsize) (strobe_plan_needs_xmm (plan, item->plan_bytes) ? strobe_enter_xmm : strobe_enter_gpr);
   bytes = emit (job, item, job->code + job->code_bytes, slab->address + slab->bytes, hook, entry);
   if (bytes == 0) { item->reason = OUT_OF_REACH; return; }
-  if (item->internal == 0) {
+  if (hook == 0) {
     hook = strobe_hook_new (item->id, item->address, plan, item->plan_bytes);
     if (hook == 0) { item->reason = NO_HOOK; return; }
     emit (job, item, job->code + job->code_bytes, slab->address + slab->bytes, hook, entry);
   }
   job->code_bytes += bytes;
   slab->bytes += bytes;
+}
+
+/* Memory of the target's for thunks; 0: there is none within reach. */
+static guint64 take_slab (Job *job, guint64 near, guint64 bytes) {
+  guint32 i;
+  if (job->given == NULL) return strobe_slab (near, bytes);
+  for (i = 0; i != job->given_count; i++) {
+    Slab *slab = &job->given[i];
+    guint64 away = near < slab->address ? slab->address + bytes - near : near - slab->address;
+    if (slab->bytes < bytes || away > SLAB_REACH) continue;
+    slab->address += bytes;
+    slab->bytes -= bytes;
+    return slab->address - bytes;
+  }
+  return 0;
 }
 
 /* items[first … last) lie within GROUP_SPAN and share one slab. */
@@ -302,7 +320,7 @@ static void prepare_group (Job *job, Item *items, guint32 first, guint32 last) {
   Slab *slab;
   for (i = first; i != last; i++) if (items[i].reason == PREPARED) wanted++;
   if (wanted == 0) return;
-  if (job->slab_count != job->slabs_max) address = strobe_slab (items[first].address / 2 + items[last - 1].address / 2, (guint64) wanted * THUNK_MAX);
+  if (job->slab_count != job->slabs_max) address = take_slab (job, items[first].address / 2 + items[last - 1].address / 2, (guint64) wanted * THUNK_MAX);
   if (address == 0) {
     for (i = first; i != last; i++) if (items[i].reason == PREPARED) items[i].reason = NO_ROOM;
     return;
@@ -314,8 +332,9 @@ static void prepare_group (Job *job, Item *items, guint32 first, guint32 last) {
   for (i = first; i != last; i++) if (items[i].reason == PREPARED) prepare_item (job, &items[i], slab);
 }
 
-/* `items` in address order; `code` has room for THUNK_MAX bytes an item. Number of slabs written, or -1 when capstone is not usable. */
-int strobe_prepare (Item *items, guint32 count, const guint8 *extra, guint8 *code, Slab *slabs, guint32 slabs_max) {
+/* `items` in address order; `code` has room for THUNK_MAX bytes an item; `given` is NULL in the target. Number of slabs written, or -1 when capstone
+ * is not usable. */
+int strobe_prepare (Item *items, guint32 count, const guint8 *extra, guint8 *code, Slab *slabs, guint32 slabs_max, Slab *given, guint32 given_count) {
   Job job;
   guint32 i, first = 0;
   memset (&job, 0, sizeof (job));
@@ -323,6 +342,8 @@ int strobe_prepare (Item *items, guint32 count, const guint8 *extra, guint8 *cod
   job.code = code;
   job.slabs = slabs;
   job.slabs_max = slabs_max;
+  job.given = given;
+  job.given_count = given_count;
   if (cs_open (CS_ARCH_X86, CS_MODE_64, &job.capstone) != CS_ERR_OK) return -1;
   cs_option (job.capstone, CS_OPT_DETAIL, CS_OPT_ON);
   job.insn = cs_malloc (job.capstone);

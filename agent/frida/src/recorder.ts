@@ -5,6 +5,8 @@ export const INTERNAL_BYTES = 24; // struct strobe_internal
 export interface Internal {
     symbol: string;
     everyModule: boolean;
+    hook: string; // the address of the element, which its thunks push
+    entry: string; // what they jump to
 }
 
 export class Recorder {
@@ -16,7 +18,8 @@ export class Recorder {
         this.internals = [];
         for (let i = 0; i !== count; i++) {
             const at = table.add(i * INTERNAL_BYTES);
-            this.internals.push({ symbol: at.readPointer().readUtf8String()!, everyModule: at.add(16).readU32() !== 0 });
+            const [symbol, entry] = [at.readPointer().readUtf8String()!, at.add(8).readPointer().toString()];
+            this.internals.push({ symbol, everyModule: at.add(16).readU32() !== 0, hook: at.toString(), entry });
         }
     }
 
