@@ -64,7 +64,8 @@ def program(source: str, *flags: str, compiler: str | None = None, name: str | N
     path = TARGETS / source
     kind = compiler or _COMPILERS[path.suffix]
     tool = require(kind)
-    command = [tool, *_ALWAYS[_FAMILY.get(kind, kind)], *flags]
+    family = Path(kind).name  # another toolchain's compiler is given by its path
+    command = [tool, *_ALWAYS[_FAMILY.get(family, family)], *flags]
     digest = hashlib.sha256(repr((command, compiler_version(tool))).encode())
     for item in (path, *sorted({*TARGETS.glob("*.h"), *path.parent.glob("*.h"), *path.parent.glob(f"{path.stem}_*{path.suffix}")})):
         digest.update(item.read_bytes())
