@@ -76,6 +76,33 @@ pub enum Huge {
     Big = 0x7fff_ffff_ffff_fff0,
 }
 
+// A variant that can't be, between others
+pub enum Rare {
+    Yes(u8),
+    No(Infallible),
+    Other,
+}
+
+// Values of the capacity of a String that it can't have mean the other variants, some with values of their own
+pub enum Mixed {
+    Text(String),
+    Byte(u8),
+    Wide { at: u64 },
+    Nothing,
+}
+
+#[repr(u8)]
+pub enum Small {
+    Number(u32) = 5,
+    Nothing = 9,
+}
+
+#[repr(C, u8)]
+pub enum Both {
+    First(u16),
+    Second,
+}
+
 macro_rules! by_name {
     ($($type:ident : $($variant:ident),+;)*) => {
         $(impl Json for $type {
@@ -148,6 +175,51 @@ impl Json for Wrapped {
     }
 }
 
+impl Json for Rare {
+    fn json(&self) -> String {
+        match self {
+            Rare::Yes(value) => object(&[("Yes", value.json())]),
+            Rare::No(never) => never.json(),
+            Rare::Other => quoted("Other"),
+        }
+    }
+}
+
+impl Json for Mixed {
+    fn json(&self) -> String {
+        match self {
+            Mixed::Text(value) => object(&[("Text", value.json())]),
+            Mixed::Byte(value) => object(&[("Byte", value.json())]),
+            Mixed::Wide { at } => object(&[("Wide", object(&[("at", at.json())]))]),
+            Mixed::Nothing => quoted("Nothing"),
+        }
+    }
+}
+
+impl Json for Small {
+    fn json(&self) -> String {
+        match self {
+            Small::Number(value) => object(&[("Number", value.json())]),
+            Small::Nothing => quoted("Nothing"),
+        }
+    }
+}
+
+impl Json for Both {
+    fn json(&self) -> String {
+        match self {
+            Both::First(value) => object(&[("First", value.json())]),
+            Both::Second => quoted("Second"),
+        }
+    }
+}
+
+impl Json for std::cmp::Ordering {
+    fn json(&self) -> String {
+        quoted(&format!("{self:?}"))
+    }
+}
+
 impl Json for Recursive {
     fn json(&self) -> String {
         match self {
@@ -209,6 +281,16 @@ group!(Enums {
     flag: Wrapped = Wrapped::Flag(false);
     no_flag: Wrapped = Wrapped::Nothing;
     first_none: Wrapped = Wrapped::None;
+    rare: Rare = Rare::Yes(1);
+    rare_other: Rare = Rare::Other;
+    mixed_text: Mixed = Mixed::Text("mixed".into());
+    mixed_byte: Mixed = Mixed::Byte(2);
+    mixed_wide: Mixed = Mixed::Wide { at: 3 };
+    mixed_nothing: Mixed = Mixed::Nothing;
+    small_number: Small = Small::Number(4);
+    small_nothing: Small = Small::Nothing;
+    both: Both = Both::First(5);
+    both_second: Both = Both::Second;
     recursive: Recursive = Recursive::Node(Box::new(Recursive::Leaf(1)), Box::new(Recursive::Node(Box::new(Recursive::Leaf(2)), Box::new(Recursive::Leaf(3)))));
     several: [Payload; 3] = [Payload::Pair(1, 2), Payload::Nothing, Payload::Number(3)];
     level_list: Vec<Level> = vec![Level::Low, Level::High];
@@ -266,6 +348,12 @@ group!(Options {
     no_infallible: Option<Infallible> = None;
     two: Result<Option<u8>, Option<String>> = Err(None);
     result_of_result: Result<Result<u8, bool>, bool> = Ok(Err(true));
+    mixed: Option<Mixed> = Some(Mixed::Byte(6));
+    no_mixed: Option<Mixed> = None;
+    rare: Option<Rare> = Some(Rare::Other);
+    order: Option<std::cmp::Ordering> = Some(std::cmp::Ordering::Less);
+    no_order: Option<std::cmp::Ordering> = None;
+    order_twice: Option<Option<std::cmp::Ordering>> = Some(None);
     deep_none: Deep = None;
     deep_ok_none: Deep = Some(Ok(None));
     deep_ok: Deep = Some(Ok(Some(Box::new(4))));

@@ -3,10 +3,12 @@ use crate::group;
 use crate::json::{concrete, counted, object, quoted, Json};
 use crate::kinds::Inner;
 use std::cell::{Cell, OnceCell, RefCell, UnsafeCell};
+use std::future::Future;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::task::{Context, Waker};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, RwLock};
 
 pub trait Shape {
@@ -212,6 +214,28 @@ group!(Closures {
     nothing: &'static dyn Fn(u8) -> u8 = closures().2, shown |_| captured(2, "{}");
 });
 
+async fn waiting(count: u16) -> u16 {
+    let text = String::from("kept");
+    std::future::pending::<()>().await;
+    text.len() as u16 + count
+}
+
+fn polled() -> Pin<Box<dyn Future<Output = u16>>> {
+    let mut future: Pin<Box<dyn Future<Output = u16>>> = Box::pin(waiting(7));
+    assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    future
+}
+
+// What is kept across an await; how it is called, compilers decide
+fn suspended(_: &Futures) -> String {
+    let kept = [("count", "7".into()), ("text", quoted("kept")), ("__awaitee", quoted("Pending"))];
+    concrete("rust::owners::waiting::{async_fn_env#0}", object(&[("Suspend0", object(&kept))]))
+}
+
+group!(Futures {
+    suspended: Pin<Box<dyn Future<Output = u16>>> = polled(), shown suspended;
+});
+
 pub fn tell() {
     Boxes::tell();
     let counted = Counted::tell();
@@ -219,5 +243,6 @@ pub fn tell() {
     Cells::tell();
     Shapes::tell();
     let closures = Closures::tell();
+    Futures::tell();
     assert!((closures.moved)(1) == 16 && (closures.by_reference)(2) == 42 && (closures.nothing)(1) == 2);
 }
