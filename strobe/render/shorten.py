@@ -17,7 +17,9 @@ _LEVELS: Final = (  # depth, elements and members, characters of a text; the mos
 _BYTES_A_TOKEN: Final = 8  # no JSON has more
 _MORE: Final = re.compile(r"… (\d+) more")
 _WHOLE: Final = re.compile(r"(0x[0-9a-f]+( <.*>)?|<.*>)", re.DOTALL)  # addresses and what could not be captured: never cut
-_FIRST: Final = ("class", "@", "*")  # of an object: what it is, where it is
+_FIRST: Final = ("class", "@")  # of an object: what it is, where it is
+_HEAD_MAX: Final = 80  # characters of those
+_KEY_MAX: Final = 40  # of a member's name, or a map's key
 
 
 def shorten(value: Any, tokens: int) -> tuple[Any, bool]:
@@ -86,15 +88,19 @@ def _list(value: list[Any], depth: int, elements: int, characters: int) -> Any:
 
 
 def _object(value: dict[str, Any], depth: int, members: int, characters: int) -> Any:
-    head = {name: value[name] for name in _FIRST[:2] if name in value}
+    head = {name: value[name] for name in _FIRST if isinstance(value.get(name), str) and len(value[name]) <= _HEAD_MAX}
     rest = {name: one for name, one in value.items() if name not in head and name != "…"}
     if depth <= 0 and rest:
         where = f" at {head['@']}" if "@" in head else ""
         return f"{{… {len(rest)} members{where}}}"
-    kept = dict(list(rest.items())[:members])
+    kept = {_shown_key(name): one for name, one in list(rest.items())[:members]}
     shown = head | {name: _limited(one, depth - 1, members, characters) for name, one in kept.items()}
     left = len(rest) - len(kept)
     before = re.match(r"\d+", str(value.get("…", "")))
     if left or "…" in value:
         shown["…"] = f"{left + int(before[0])} more" if before else f"{left} more" if left and "…" not in value else value["…"]
     return shown
+
+
+def _shown_key(name: str) -> str:
+    return name if len(name) <= _KEY_MAX else f"{name[:_KEY_MAX]}…"
