@@ -178,12 +178,15 @@ class _Builder:
 
     def _parts(self) -> Form:
         said = self.said["parts"]
-        if isinstance(said, str):
-            owner = self.shapes.node(self.number)
-            count = len(owner.template) if isinstance(owner, Record) else 0
-            said = [f"{said.removesuffix('[*]')}[{index}]" for index in range(min(count, _PARTS_MAX))]
-        places = [self._placed(one) for one in said]
+        places = self._tuple(said.removesuffix("[*]")) if isinstance(said, str) else [self._placed(one) for one in said]
         return forms.Parts(tuple((place.type, place.offset) for place in places))
+
+    def _tuple(self, path: str) -> list[Place]:
+        """Elements as long as there is a next one: GCC does not say how many arguments a tuple has."""
+        found: list[Place] = []
+        while len(found) < _PARTS_MAX and (place := self.places.at(self.number, f"{path}[{len(found)}]")) is not None:
+            found.append(place)
+        return found
 
     def _maybe(self) -> Form:
         there, value = self.counted(self.said["there"]), self.place("value")

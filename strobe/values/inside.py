@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from strobe.values.shapes import Shapes
 
 WORD: Final = 8
+_ALL: Final = (1 << 64) - 1
 
 
 def number_in(number: Number, data: bytes, at: int) -> int:
@@ -23,7 +24,7 @@ def number_in(number: Number, data: bytes, at: int) -> int:
     value = int.from_bytes(data[at + number.offset : at + number.offset + number.size], "little")
     if number.mask:
         value &= number.mask
-    return (value >> number.shift) * number.scale + number.plus
+    return ((value >> number.shift) * number.scale + number.plus) & _ALL
 
 
 def word_in(data: bytes, at: int) -> int:

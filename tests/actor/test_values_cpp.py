@@ -1,0 +1,32 @@
+"""C++ values of a running program as they are shown, with libstdc++ and libc++, against what the program itself says that they should be."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.live_values import running
+from tests.harness.targets import program
+from tests.harness.value_checks import compare
+from tests.harness.value_symbols import typed
+
+_QUICK = {("g++", "-O0", "-gdwarf-5", ""), ("clang++", "-O2", "-gdwarf-4", "-stdlib=libc++")}
+BUILDS = [
+    pytest.param(
+        (compiler, level, version, extra), id="".join([compiler, level, version, extra]),
+        marks=[] if (compiler, level, version, extra) in _QUICK else [pytest.mark.full],
+    )
+    for compiler, extras in (("g++", ("",)), ("clang++", ("-fstandalone-debug", "-stdlib=libc++", "")))
+    for level in ("-O0", "-O2")
+    for version in ("-gdwarf-4", "-gdwarf-5")
+    for extra in extras
+]  # fmt: skip
+VALUES = 150
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_values_of_the_library_are_what_the_program_says(build: tuple[str, str, str, str]) -> None:
+    compiler, level, version, extra = build
+    with running(program("values/library.cpp", level, version, *([extra] if extra else []), compiler=compiler)) as live:
+        right, wrong = compare(live, typed(live))
+    assert not wrong, f"{len(wrong)} of {right + len(wrong)} are not as the program says:\n" + "\n".join(wrong)
+    assert right >= VALUES
