@@ -123,6 +123,8 @@ static uint32_t image_put(const struct strobe_hook *hook, const struct strobe_pl
         begin = end = used;
     if (end - begin > (uint32_t)image->imm)
         end = begin + ((uint32_t)image->imm & ~7u);
+    for (uint32_t at = used; at < begin; at++)
+        to->payload[at] = 0;
     walk_begin(to->walker, hook, to->payload, begin, end);
     for (; steps->op != LANE_PLAN_OP_END; steps++)
         if (steps->op == LANE_PLAN_OP_WALK)

@@ -60,7 +60,7 @@ static int32_t list_length(const struct strobe_plan_op *steps, uint32_t count, b
     for (uint32_t i = 0; i < count; i++) {
         if (steps[i].op == LANE_PLAN_OP_END)
             return (int32_t)i;
-        uint32_t end = steps[i].dst + step_bytes(&steps[i]);
+        uint32_t bytes = step_bytes(&steps[i]), end = bytes ? steps[i].dst + bytes : 0;
         if (!step_valid(&steps[i], at_exit))
             return -1;
         *fixed = end > *fixed ? (end + 7) & ~7u : *fixed;

@@ -9,39 +9,24 @@ from __future__ import annotations
 
 import os
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from strobe.lanes.generate import stale
-from tests.harness.recorder import NATIVE, recorder_library, temporary_pool
-from tests.harness.targets import program, require
+from tests.harness.recorder import recorder_library, temporary_pool, with_recorder
+from tests.harness.targets import TARGETS, program, require
 
-C_PARTS = (
-    "pool.c", "maps.c", "thread.c", "lane.c", "hook.c", "plan.c", "capture.c", "walk.c", "walk_containers.c", "walk_compile.c", "faults.c", "copy.S",
-    "managed.c", "shadow.c", "reap.c", "unwind.c", "marks.c", "crash.c", "signals.c",
-)  # fmt: skip
+SELFTEST = TARGETS / "native_selftest"
+
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 
 
 @pytest.fixture(scope="module")
 def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """parts.c with all of the recorder's C. The recorder's own memcpy and memset are renamed: the sanitizer has its own."""
-    folder = tmp_path_factory.mktemp("parts")
-    flags = ["-g", "-O1", "-std=gnu11", "-Wall", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-pthread"]
-    renamed = ["-Dmemcpy=recorder_memcpy", "-Dmemset=recorder_memset"]
-    source = Path(__file__).resolve().parents[1] / "targets" / "native_selftest" / "parts.c"
-    sources = [source, *(NATIVE / f"recorder_{part}" for part in C_PARTS)]
-
-    def compiled(path: Path) -> Path:
-        made = folder / f"{path.stem}.o"
-        subprocess.run([require("gcc"), *flags, *renamed, "-c", "-o", made, path], check=True, stdin=subprocess.DEVNULL, timeout=180)
-        return made
-
-    with ThreadPoolExecutor(os.cpu_count()) as compilers:
-        objects = list(compilers.map(compiled, sources))
-    subprocess.run([require("gcc"), *flags, "-o", folder / "parts", *objects], check=True, stdin=subprocess.DEVNULL, timeout=180)
-    return folder / "parts"
+    """parts.c includes recorder_record.c, and stands in for what is assembly."""
+    flags = [*SANITIZERS, "-Dmemcpy=recorder_memcpy", "-Dmemset=recorder_memset"]
+    return with_recorder(SELFTEST / "parts.c", tmp_path_factory.mktemp("parts"), *flags, without=("recorder_record.c", "recorder_thunk.S", "recorder_remote.c"))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -6,7 +6,8 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +29,24 @@ def recorder_library() -> Path:
     require("make")
     subprocess.run(["make", "-C", str(NATIVE), "build/strobe-recorder.so"], check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=300)
     return NATIVE / "build" / "strobe-recorder.so"
+
+
+def with_recorder(source: Path, folder: Path, *flags: str, without: Collection[str] = ()) -> Path:
+    """An ordinary program of `source` and the recorder's own sources, but those named: what sanitizers can watch. The recorder's memcpy and memset are
+    renamed: a sanitizer has its own."""
+    sources = [source, *(path for path in sorted(NATIVE.glob("recorder_*.[cS]")) if path.name not in without)]
+    command = [require("gcc"), "-g", "-O1", "-std=gnu11", "-Wall", "-pthread", *flags]
+
+    def compiled(path: Path) -> Path:
+        made = folder / f"{path.stem}.o"
+        renamed = ["-Dmemcpy=recorder_memcpy", "-Dmemset=recorder_memset"] if path.parent == NATIVE else []
+        subprocess.run([*command, *renamed, "-c", "-o", made, path], check=True, stdin=subprocess.DEVNULL, timeout=180)
+        return made
+
+    with ThreadPoolExecutor(os.cpu_count()) as compilers:
+        objects = list(compilers.map(compiled, sources))
+    subprocess.run([*command, "-o", folder / source.stem, *objects], check=True, stdin=subprocess.DEVNULL, timeout=180)
+    return folder / source.stem
 
 
 @dataclass(frozen=True)
