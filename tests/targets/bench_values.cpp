@@ -16,13 +16,13 @@ struct Middle { const Leaf *leaf; long count; };
 struct Outer { const Middle *middle; int mode; char tag[12]; };
 
 extern "C" {
-KEPT int none() { HERE; return 1; }
+KEPT long none() { HERE; return 0x123456789ab; }
 KEPT int two(int a, int b) { HERE; return a * 3 + b; }
 KEPT long six(int a, long b, unsigned c, short d, char e, long f) { HERE; return a + b + c + d + e + f; }
 }
-KEPT int deep(const Outer *outer) { HERE; return outer->mode; }
-KEPT int text(const std::string &name) { HERE; return static_cast<int>(name.size()); }
-KEPT int map(const std::map<int, int> &counts) { HERE; return static_cast<int>(counts.size()); }
+KEPT int deep(const Outer *outer) { HERE; return outer->mode * 3 + 7; }
+KEPT int text(const std::string &name) { HERE; return static_cast<int>(name.size()) * 3 + 7; }
+KEPT int map(const std::map<int, int> &counts) { HERE; return static_cast<int>(counts.size()) * 3 + 7; }
 
 static double now_ns() {
     timespec now;
