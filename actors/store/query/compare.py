@@ -7,6 +7,9 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from actors.store.query.bit_ranges import bit_ranges, bounds_of, whole
 from actors.store.scalars import is_signed
 from actors.store.strings import UNREADABLE_ID
@@ -164,3 +167,40 @@ def _combined(value: Value, wanted: str) -> str | int:
     for part in parts:
         number |= names[part]
     return number
+
+
+def tells_bits(value: Value, wanted: ValueFilter) -> bool:
+    """The bits alone decide, as `holds_for` does; not where a value is shown as text that they do not have."""
+    if wanted.contains is not None and value.scalar != "enum":
+        return False
+    given = [one for one in (wanted.equals, wanted.ne) if one is not None]
+    compared = [*given, *(bound for _, bound in bounds_of(wanted))]
+    match value.scalar:
+        case "pointer":
+            return all(whole(one) is not None for one in compared)
+        case "enum":
+            return wanted.contains is None and all(isinstance(one, str | int | float) for one in compared)
+        case _:
+            return wanted.is_null is None and all(isinstance(one, str | int | float) for one in compared)
+
+
+def holds_for(value: Value, bits: NDArray[np.int64], wanted: ValueFilter) -> NDArray[np.bool_]:
+    """Which of the numbers meet all conditions. Only where `tells_bits`."""
+    met = np.ones(bits.size, dtype=np.bool_)
+    if wanted.equals is not None:
+        met &= _equal_bits(value, bits, wanted.equals)
+    if wanted.ne is not None:
+        met &= ~_equal_bits(value, bits, wanted.ne)
+    if wanted.is_null is not None:
+        met &= ((bits == 0) if value.scalar == "pointer" else np.False_) == wanted.is_null
+    for operator, bound in bounds_of(wanted):
+        ranges = bit_ranges(value, operator, bound)
+        met &= np.logical_or.reduce([(bits >= low) & (bits <= high) for low, high in ranges]) if ranges else np.False_
+    return met
+
+
+def _equal_bits(value: Value, bits: NDArray[np.int64], wanted: Any) -> NDArray[np.bool_]:
+    if value.scalar == "bool":
+        truth = _truth(wanted)
+        return np.zeros(bits.size, dtype=np.bool_) if truth is None else (bits != 0) == truth
+    return np.isin(bits, np.array(_numbers(value, wanted), dtype=np.int64))

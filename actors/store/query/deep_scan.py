@@ -4,7 +4,6 @@ time allows. What was compared is remembered: the same question goes on where it
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -12,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actors.store.query.branches import CALL, ENTER, EXIT, LATE, Branch, number_list, where
+from actors.store.query.compare import holds_for, tells_bits
 from actors.store.query.deep_values import captured_value
+from actors.store.query.plain_paths import Bodies, PlainPath, follow_all, plain_path
 from actors.store.query.selection import Selection
 from actors.store.query.typed_values import Captured, TypedValues
 from actors.store.query.value_path import follow
@@ -30,10 +31,12 @@ from strobe.values.typed import TypedValue
 from strobe.values.typed_world import World
 
 SCAN_S: Final = 3.0
-ROWS_AT_ONCE: Final = 2048
+ROWS_AT_ONCE: Final = 1024
+PLAIN_AT_ONCE: Final = 16_384
 DENSE: Final = 1 / 20  # of the numbers between the first and the last: then all payloads there are read
 LEAF: Final = Limits(depth=1, elements=100, text=65_536)
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class DeepScan:
         self._typed = typed
         self._of_calls = of_calls
         self._worlds: dict[str, World] = {}
+        self._paths: dict[tuple[int, int | None], PlainPath | None] = {}
 
     def resolve(self, selection: Selection) -> Compared:
         until = time.monotonic() + SCAN_S
@@ -77,10 +81,12 @@ class DeepScan:
             return scanned, 0
         events, payloads, hooks, bits = self._rows(replace(others, after=None), tests, scanned.upto)
         done = 0
+        plain = all(self._plain(self._file.hooks[hook], test, tests) is not None for hook, those in tests.by_hook.items() for test in those)
+        at_once = PLAIN_AT_ONCE if plain else ROWS_AT_ONCE
         while done < events.size and (done == 0 or time.monotonic() < until):
-            chunk = slice(done, done + ROWS_AT_ONCE)
+            chunk = slice(done, done + at_once)
             scanned.numbers += self._meeting(payloads[chunk], hooks[chunk], bits[chunk], tests)
-            done = min(done + ROWS_AT_ONCE, events.size)
+            done = min(done + at_once, events.size)
         scanned.upto = others.last_n if done >= events.size else int(events[done]) - 1
         self._file.scans.put(key, scanned)
         return scanned, events.size - done
@@ -112,16 +118,47 @@ class DeepScan:
         order = np.argsort(events, kind="stable")
         return events[order], payloads[order], hooks[order], words[order]
 
-    def _meeting(self, payloads: Ints, hooks: Ints, bits: Any, tests: DeepTests) -> Iterator[int]:
+    def _meeting(self, payloads: Ints, hooks: Ints, bits: Any, tests: DeepTests) -> list[int]:
+        """Numbers of the payloads that meet it, in the order given."""
         first, last = int(payloads.min()), int(payloads.max())
         only = "" if payloads.size >= DENSE * (last - first + 1) else f" AND {number_list('n', payloads.tolist())}"
-        bodies = dict(self._run(f"SELECT n, body FROM payloads WHERE n BETWEEN {first} AND {last}{only}").fetchall())
-        for n, hook_id, word in zip(payloads.tolist(), hooks.tolist(), bits.tolist(), strict=True):
+        stored = self._run(f"SELECT n, body FROM payloads WHERE n BETWEEN {first} AND {last}{only}").fetchnumpy()
+        bodies = Bodies.of(stored["n"], stored["body"].tolist(), payloads, np.ma.filled(bits, 0).astype(np.int64).view(np.uint64))
+        has_word = ~np.ma.getmaskarray(bits)
+        met = np.zeros(payloads.size, dtype=np.bool_)
+        for hook_id in np.unique(hooks).tolist():
+            rows = np.flatnonzero(hooks == hook_id)
             hook = self._file.hooks[hook_id]
-            captured = Captured(word, bodies.get(n))
-            image = Image.of(captured.payload or b"", hook.plan.exit_image if tests.of_result else hook.plan.image)
-            if any(self._meets(hook, test, captured, image, tests) for test in tests.by_hook[hook_id]):
-                yield n
+            waiting = np.zeros(rows.size, dtype=np.bool_)
+            for test in tests.by_hook[hook_id]:
+                found, unsure = self._at_once(hook, test, bodies.take(rows), has_word[rows], tests)
+                met[rows] |= found
+                waiting |= unsure
+            for row in rows[waiting & ~met[rows]].tolist():
+                met[row] = self._one(hook, Captured(int(bodies.words[row].view(np.int64)) if has_word[row] else None, bodies.bytes_of(row)), tests)
+        return [int(number) for number in payloads[met]]
+
+    def _at_once(self, hook: Hook, test: DeepTest, bodies: Bodies, has_word: Mask, tests: DeepTests) -> tuple[Mask, Mask]:
+        """(those that meet the test, those that must be looked at one by one)."""
+        path = self._plain(hook, test, tests)
+        if path is None:
+            return np.zeros(has_word.size, dtype=np.bool_), np.ones(has_word.size, dtype=np.bool_)
+        values, known, unsure = follow_all(bodies, path, hook.plan.exit_image if tests.of_result else hook.plan.image)
+        if path.offset is None:
+            known, unsure = known & has_word, unsure & has_word
+        return known & holds_for(path.leaf, values, tests.wanted), unsure
+
+    def _plain(self, hook: Hook, test: DeepTest, tests: DeepTests) -> PlainPath | None:
+        key = (hook.id, test.position)
+        if key not in self._paths:
+            bundle = self._typed.bundle(hook)
+            path = None if bundle is None else plain_path(bundle.table, self._typed.formatters, test.value, test.steps)
+            self._paths[key] = path if path is not None and tells_bits(path.leaf, tests.wanted) else None
+        return self._paths[key]
+
+    def _one(self, hook: Hook, captured: Captured, tests: DeepTests) -> bool:
+        image = Image.of(captured.payload or b"", hook.plan.exit_image if tests.of_result else hook.plan.image)
+        return any(self._meets(hook, test, captured, image, tests) for test in tests.by_hook[hook.id])
 
     def _meets(self, hook: Hook, test: DeepTest, captured: Captured, image: Image, tests: DeepTests) -> bool:
         world = self._world(hook, image)

@@ -32,7 +32,7 @@ def meets(shown: Any, number: int | None, wanted: ValueFilter) -> bool:
 
 def _equal(shown: Any, number: int | None, wanted: Any) -> bool:
     if shown is None:
-        return False
+        return whole(wanted) == 0  # a null pointer
     if isinstance(shown, bool):
         return _truth(wanted) is shown
     if isinstance(shown, int | float):
