@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from strobe.model.type_nodes import Array, Complex, Enum, Float, Integer, MemberPointer, Pointer, Qualified, Record, Typedef, TypeId
+from strobe.model.type_nodes import Array, Complex, Enum, Float, Integer, MemberPointer, Node, Opaque, Pointer, Qualified, Record, Typedef, TypeId
 from strobe.model.types import TypeTable
 
 _NESTING_MAX: Final = 32
@@ -12,39 +13,49 @@ _MEMBERS_MAX: Final = 1000  # looked at, of one type with all that is in it
 _MOST: Final = 16  # of scalars (System V ABI for x86_64 §3.1.2)
 
 
-def alignment(table: TypeTable, number: TypeId) -> int:
-    """A power of two; 1 where nothing tells."""
-    return _alignment(table, number, 0, [_MEMBERS_MAX])
+def alignment(table: TypeTable, number: TypeId, opaque: Callable[[str], tuple[int, int] | None] = lambda _: None) -> int:
+    """A power of two; 1 where nothing tells. `opaque`: (size, alignment) of types that are declared only, by name."""
+    return _Alignments(table, opaque).of(number, 0)
 
 
-def _alignment(table: TypeTable, number: TypeId, nesting: int, left: list[int]) -> int:
-    left[0] -= 1
-    if nesting > _NESTING_MAX or left[0] < 0 or not 0 <= number < len(table):
-        return 1
-    node = table.nodes[number]
-    if isinstance(node, Typedef | Qualified):
-        return _alignment(table, node.target, nesting + 1, left)
-    if isinstance(node, Array):
-        return _alignment(table, node.element, nesting + 1, left) if not node.vector else _power(node.size)
-    if isinstance(node, Complex):
-        return _power(node.size // 2)
-    if isinstance(node, Record):
-        return _record(table, node, nesting, left)
+class _Alignments:
+    def __init__(self, table: TypeTable, opaque: Callable[[str], tuple[int, int] | None]) -> None:
+        self._table, self._opaque = table, opaque
+        self._left = _MEMBERS_MAX
+
+    def of(self, number: TypeId, nesting: int) -> int:
+        self._left -= 1
+        if nesting > _NESTING_MAX or self._left < 0 or not 0 <= number < len(self._table):
+            return 1
+        node = self._table.nodes[number]
+        if isinstance(node, Typedef | Qualified):
+            return self.of(node.target, nesting + 1)
+        if isinstance(node, Array):
+            return self.of(node.element, nesting + 1) if not node.vector else _power(node.size)
+        if isinstance(node, Record):
+            return self._record(node, nesting)
+        if isinstance(node, Opaque):
+            return known[1] if (known := self._opaque(node.name)) else 1
+        return _scalar(node)
+
+    def _record(self, record: Record, nesting: int) -> int:
+        if record.alignment is not None and record.alignment > 0:
+            return record.alignment
+        inside = [member.type for member in record.members] + [base.type for base in record.bases]
+        if record.variant_part is not None:
+            part = record.variant_part
+            inside += [member.type for variant in part.variants for member in variant.members]
+            inside += [part.discriminant.type] if part.discriminant is not None else []
+        most = max((self.of(one, nesting + 1) for one in inside), default=1)
+        return max(most, 1 if record.vtable is None else 8)
+
+
+def _scalar(node: Node) -> int:
     if isinstance(node, MemberPointer | Pointer):
         return 8
+    if isinstance(node, Complex):
+        return _power(node.size // 2)
     return _power(node.size) if isinstance(node, Integer | Float | Enum) else 1
-
-
-def _record(table: TypeTable, record: Record, nesting: int, left: list[int]) -> int:
-    if record.alignment is not None and record.alignment > 0:
-        return record.alignment
-    inside = [member.type for member in record.members] + [base.type for base in record.bases]
-    if record.variant_part is not None:
-        part = record.variant_part
-        inside += [member.type for variant in part.variants for member in variant.members]
-        inside += [part.discriminant.type] if part.discriminant is not None else []
-    most = max((_alignment(table, one, nesting + 1, left) for one in inside), default=1)
-    return max(most, 1 if record.vtable is None else 8)
 
 
 def _power(size: int | None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from strobe.model.type_nodes import Array, Pointer, Record, TypeId
+from strobe.model.type_nodes import Array, Opaque, Pointer, Record, TypeId
 from strobe.values import forms
 from strobe.values.forms import Form, Number
 from strobe.values.places import Place, Places
@@ -25,6 +25,8 @@ class _Unfit(Exception):
 def build(shapes: Shapes, number: TypeId, rule: Rule) -> Form | None:
     """None: the rule is not for this type."""
     places = Places(shapes)
+    if isinstance(shapes.node(number), Opaque) is not (rule.opaque is not None):
+        return None
     if any(places.at(number, path) is None for path in rule.has) or any(places.at(number, path) is not None for path in rule.lacks):
         return None
     for path, offset in rule.where:
@@ -103,9 +105,8 @@ class _Builder:
         data = self.place("data")
         node = self.shapes.node(data.type)
         inner = node.target if isinstance(node, Pointer) else node.element if isinstance(node, Array) else data.type
-        unit = self.shapes.bytes_of(self.type(self.said["unit"]) if "unit" in self.said else inner)
-        if isinstance(self.said["data"], int) and "unit" not in self.said:
-            unit = 1
+        said = self.said.get("unit", 1 if isinstance(self.said["data"], int) else None)
+        unit = said if isinstance(said, int) else self.shapes.bytes_of(inner if said is None else self.type(said))
         if unit not in (1, 2, 4):
             raise _Unfit
         return forms.Text(data.offset, self.number_if("length"), cast(Literal[1, 2, 4], unit), self.said.get("inline", False), self.said.get("skip", 0))

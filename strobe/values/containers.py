@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from strobe.model.type_nodes import TypeId
+from strobe.model.type_nodes import Opaque, TypeId
 from strobe.values import texts
 from strobe.values.arrays import COUNT_MAX, more, row
 from strobe.values.forms import Bits, Blocks, Ring, Sequence, Text
@@ -19,12 +19,14 @@ _BLOCKS_MAX: Final = 1000  # read of one deque
 
 
 class TextShape(FormShape):
-    __slots__ = ("form",)
+    """`is_guess`: of a type that is declared only; another library's would be made otherwise."""
+
+    __slots__ = ("form", "is_guess")
     is_key = True
 
     def __init__(self, shapes: Shapes, number: TypeId, size: int, form: Text) -> None:
         super().__init__(shapes, number, size)
-        self.form = form
+        self.form, self.is_guess = form, isinstance(shapes.node(number), Opaque)
 
     def shown(self, view: View, data: bytes, at: int, _address: int, _depth: int, /) -> Json:
         form, unit = self.form, self.form.unit
@@ -33,7 +35,8 @@ class TextShape(FormShape):
             if length is not None and length > COUNT_MAX:
                 return self.invalid()
             start = word_in(data, at + form.data)
-            return texts.at_pointer(view, start + form.skip if start else 0, unit, length)
+            text = texts.at_pointer(view, start + form.skip if start else 0, unit, length)
+            return f"<{self.name}>" if self.is_guess and isinstance(text, str) and text.startswith("<unreadable") else text
         raw = data[at + form.data : at + self.size]
         raw = raw[: len(raw) - len(raw) % unit]
         if length is None:

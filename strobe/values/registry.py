@@ -68,6 +68,10 @@ class Formatters:
             forms[number] = self._found(shapes, number)
         return forms[number]
 
+    def opaque(self, name: str) -> tuple[int, int] | None:
+        """(size, alignment) of a type that is declared only; None where no formatter knows it."""
+        return next((rule.opaque for rules in self._sources for rule in rules.of(name) if rule.opaque is not None), None)
+
     def shapes(self, table: TypeTable) -> Shapes:
         return self._kept(table)[1]
 

@@ -13,14 +13,15 @@ from strobe.values.places import steps_of
 
 FILES_MAX: Final = 64
 FILE_BYTES_MAX: Final = 256 * 1024
+SIZE_MAX: Final = 1 << 20  # of a type that is declared only
 RULES_MAX: Final = 1000  # of all files of a folder
 _NESTING_MAX: Final = 4
 _HEADER: Final = re.compile(r"^\s*\[\[\s*type\s*\]\]", re.MULTILINE)
-_RULE_KEYS: Final = frozenset({"name", "names", "has", "lacks", "where", "form"})
+_RULE_KEYS: Final = frozenset({"name", "names", "has", "lacks", "where", "opaque", "form"})
 # Of each kind of form: keys that must be there, keys that may. What they hold: p place, t type, n number, i integer, b true or false, s text, f form,
-# l places, T types, c counts
+# l places, T types, c counts, u bytes of a character or its type
 KINDS: Final[Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]]] = {
-    "text": ({"data": "p"}, {"length": "n", "unit": "t", "inline": "b", "skip": "i"}),
+    "text": ({"data": "p"}, {"length": "n", "unit": "u", "inline": "b", "skip": "i"}),
     "sequence": ({"data": "p"}, {"count": "n", "end": "p", "element": "t", "inline": "b"}),
     "bits": ({"data": "p"}, {"count": "n", "end": "p", "end_bit": "n", "inline": "b"}),
     "list": ({"first": "p"}, {"node": "t", "next": "p", "value": "p", "header": "i", "element": "t", "sentinel": "p", "count": "n", "shown": "s"}),
@@ -44,13 +45,15 @@ Form = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """For types called one of `names`, where all of `has` are places in the type, none of `lacks` is, and places are where `where` says."""
+    """For types called one of `names`, where all of `has` are places in the type, none of `lacks` is, and places are where `where` says. `opaque`: (size,
+    alignment) of types that are declared only; the rule is for none but those."""
 
     names: tuple[str, ...]
     form: Form
     has: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     where: tuple[tuple[str, int], ...] = ()
+    opaque: tuple[int, int] | None = None
 
 
 class _Wrong(Exception):
@@ -129,7 +132,16 @@ def _rule(entry: Any) -> Rule:
     if not isinstance(where, dict) or not all(steps_of(path) is not None and _is_integer(offset) for path, offset in where.items()):
         raise _Wrong("`where` must be a table of places and their offsets")
     _check(entry["form"], 0)
-    return Rule(tuple(names), entry["form"], tuple(has), tuple(lacks), tuple(where.items()))
+    return Rule(tuple(names), entry["form"], tuple(has), tuple(lacks), tuple(where.items()), _opaque(entry.get("opaque")))
+
+
+def _opaque(said: Any) -> tuple[int, int] | None:
+    if said is None:
+        return None
+    is_right = isinstance(said, dict) and said.keys() == {"size", "alignment"} and all(_is_integer(one) for one in said.values())
+    if not is_right or not 0 < said["size"] <= SIZE_MAX or said["alignment"] not in (1, 2, 4, 8, 16, 32, 64):
+        raise _Wrong(f"`opaque` must be a table of `size` and `alignment`, in bytes, not {said!r:.80}")
+    return said["size"], said["alignment"]
 
 
 def _check(form: Any, nesting: int) -> None:
@@ -160,6 +172,7 @@ def _fault(key: str, holds: str, value: Any, nesting: int) -> str | None:
         "p": (_is_place, "a place or an offset"), "t": (_is_type, "a type"), "n": (_is_number, "a number or where it is"), "i": (_is_integer, "an integer"),
         "b": (lambda one: isinstance(one, bool), "true or false"), "c": (_are_counts, "a table of names and places"),
         "l": (_are_parts, "a list of places, or one that ends with [*]"), "T": (_are_types, 'a list of types, or "@*"'),
+        "u": (lambda one: (one in (1, 2, 4) and _is_integer(one)) or _is_type(one), "1, 2 or 4, or the type of a character"),
     }  # fmt: skip
     is_right, said = checks[holds]
     return None if is_right(value) else said

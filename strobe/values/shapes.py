@@ -78,11 +78,14 @@ class Shapes:
 
     def bytes_of(self, number: TypeId) -> int:
         """A type's size; 0 for what has none."""
-        size = getattr(self.node(number), "size", None)
+        node = self.node(number)
+        if isinstance(node, Opaque):
+            return known[0] if (known := self.formatters.opaque(node.name)) else 0
+        size = getattr(node, "size", None)
         return size if isinstance(size, int) and 0 < size < COUNT_MAX else 0
 
     def alignment(self, number: TypeId) -> int:
-        return alignment(self.table, self.resolved(number))
+        return alignment(self.table, self.resolved(number), self.formatters.opaque)
 
     def unit(self, number: TypeId) -> int | None:
         """Bytes of a character, for types that are characters of texts."""
