@@ -14,6 +14,7 @@ from actors.indexer import lines as stage2
 from actors.indexer.debug_files import find_debug_file, has_debug_info
 from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.functions import FunctionFinder
+from actors.indexer.dwarf.type_index import TypeIndex
 from actors.indexer.elf import ElfFile, FileStamp
 from actors.indexer.lines import Lines
 from actors.indexer.pattern import Key
@@ -90,9 +91,13 @@ class Binary:
         return None if self.dwarf is None else FunctionFinder(self.dwarf)
 
     @cached_property
+    def types(self) -> TypeIndex | None:
+        return None if self.dwarf is None else TypeIndex(self.dwarf)
+
+    @cached_property
     def plans(self) -> PlanBook:
         """Stage 3."""
-        return PlanBook(self._folder, self.elf, self.debug, self.finder)
+        return PlanBook(self._folder, self.elf, self.debug, self.finder, self.types)
 
     @property
     def quickly_indexed(self) -> bool:
@@ -152,4 +157,3 @@ class Library:
         while len(self._binaries) > BINARIES_MAX:
             self._binaries.pop(next(iter(self._binaries)))
         return binary
-

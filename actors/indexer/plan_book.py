@@ -1,84 +1,112 @@
-"""The plans of one file's functions: made on demand, within a deadline, and kept on disk by build-id."""
+"""The plans of one file's functions: made on demand, within a deadline, and kept on disk by build-id, depth and formatters."""
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Sequence
-from functools import cache as cache_once
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import msgpack  # type: ignore[import-untyped]
-
-from actors.indexer import cache
+from actors.indexer.assembly import assemble
+from actors.indexer.codes import CodeSymbols
+from actors.indexer.deep_plans import DeepPlans
 from actors.indexer.dwarf.abbreviations import DwarfError
 from actors.indexer.dwarf.functions import FunctionFinder
+from actors.indexer.dwarf.type_index import TypeIndex
 from actors.indexer.elf import ElfFile
-from actors.indexer.planner import Planner
+from actors.indexer.plan_shelf import PlanShelf
+from actors.indexer.planner import Found, Planner
+from actors.indexer.project_formatters import ProjectFormatters
 from actors.indexer.raw_plan import raw_plan
 from strobe.model.probe import Plan
 
-PLANS: Final = "plans"
-PLANS_MAX: Final = 200_000
+SHELVES_MAX: Final = 4  # kinds of plans (depth, formatters) of a file in memory
+_FIND_SHARE: Final = 0.4  # of the time, for finding functions; the rest is for their types
 
 
-@cache_once
-def _code_digest() -> str:
-    """Plans made by other code are made anew."""
-    folder = Path(__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted([*folder.glob("*.py"), *folder.glob("dwarf/*.py")]):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+@dataclass
+class Planned:
+    """`plans` by link-time address. `types`: bundles that they count in, by key. `complete`: all that were asked for, as deep as was asked for."""
+
+    plans: dict[int, Plan] = field(default_factory=dict)
+    types: dict[str, bytes] = field(default_factory=dict)
+    complete: bool = True
 
 
 class PlanBook:
     """`problems`: address → why a function has only a raw plan although there is debug info."""
 
-    def __init__(self, folder: Path, elf: ElfFile, debug: ElfFile | None, finder: FunctionFinder | None) -> None:
-        self._path = folder / PLANS
-        self._stamp = cache.stamp_of(elf, debug, extra=f"plans {_code_digest()}")
+    def __init__(self, folder: Path, elf: ElfFile, debug: ElfFile | None, finder: FunctionFinder | None, index: TypeIndex | None) -> None:
+        self._folder = folder
+        self._files = (elf, debug)
         self._planner = None if finder is None else Planner(finder)
+        self._deep = None if index is None else DeepPlans(index, CodeSymbols(elf, debug, index), elf.path)
+        self._shelves: dict[tuple[int, str], PlanShelf] = {}
+        self._found: dict[int, Found | None] = {}
         self.problems: dict[int, str] = {}
 
     def get(self, wanted: Sequence[tuple[int, str]], end: float) -> tuple[dict[int, Plan], bool]:
-        """(link-time address → plan, whether all could be made before `end`, on the monotonic clock). `wanted`: (address, linkage name)."""
-        if self._planner is None:
-            return {}, True
-        found = {address: self._plans[address] for address, _ in wanted if address in self._plans}
-        missing = [(address, name) for address, name in wanted if address not in found]
-        for done, (address, name) in enumerate(missing):
-            if done and time.monotonic() > end:
-                self._save()
-                return found, False
-            found[address] = self._plans[address] = self._make(address, name)
-        if missing:
-            self._save()
-        return found, True
+        """(link-time address → plan of scalars, whether all could be made before `end`, on the monotonic clock). `wanted`: (address, linkage name)."""
+        planned = self.planned(wanted, end)
+        return planned.plans, planned.complete
 
-    def _make(self, address: int, name: str) -> Plan:
+    def planned(self, wanted: Sequence[tuple[int, str]], end: float, depth: int = 0, formatters: ProjectFormatters | None = None) -> Planned:
+        """`depth` 0: scalars only. What is not made before `end` has no plan, or one of scalars only, and is made when it is asked for again."""
+        if self._planner is None:
+            return Planned()
+        shelf = self._shelf(depth, "" if formatters is None else formatters.digest)
+        done = Planned()
+        missing: list[tuple[int, str]] = []
+        for address, name in wanted:
+            kept = shelf.get(address)
+            if kept is None:
+                missing.append((address, name))
+            else:
+                done.plans[address] = kept
+        if missing:
+            self._make(missing, end, depth, formatters, shelf, done)
+            shelf.save(self.problems)
+        done.types = shelf.bundles_of(done.plans.values())
+        return done
+
+    def _make(self, missing: list[tuple[int, str]], end: float, depth: int, formatters: ProjectFormatters | None, shelf: PlanShelf, done: Planned) -> None:
+        begin = time.monotonic()
+        find_end = end if depth == 0 else begin + (end - begin) * _FIND_SHARE
+        found: dict[int, Found] = {}
+        for count, (address, name) in enumerate(missing):
+            if count and time.monotonic() > find_end:
+                done.complete = False
+                break
+            one = self._find(address, name)
+            if one is None:
+                done.plans[address] = raw_plan()
+                shelf.put(address, done.plans[address])
+            else:
+                found[address] = one
+        if depth == 0 or formatters is None or self._deep is None:
+            plans = {address: assemble(one.outline) for address, one in found.items()}
+        else:
+            deep = self._deep.make(found, formatters.formatters, depth, end)
+            done.complete = done.complete and deep.complete
+            plans = deep.plans
+            shelf.add_bundles(deep.bundles)
+        for address, plan in plans.items():
+            shelf.put(address, plan)
+        done.plans.update({address: plans.get(address) or assemble(one.outline) for address, one in found.items()})
+
+    def _find(self, address: int, name: str) -> Found | None:
         assert self._planner is not None
         try:
-            return self._planner.plan(address, name)
+            return self._planner.find(address, name)
         except DwarfError as error:
             self.problems[address] = str(error)
-            return raw_plan()
+            return None
 
-    @cached_property
-    def _plans(self) -> dict[int, Plan]:
-        body = cache.read(self._path, self._stamp)
-        if body is None:
-            return {}
-        kept: dict[int, dict[str, Any]] = msgpack.unpackb(body, strict_map_key=False)
-        return {address: Plan.model_validate(plan) for address, plan in kept.items()}
-
-    def _save(self) -> None:
-        if len(self._plans) > PLANS_MAX:
-            return
-        body = msgpack.packb({address: plan.model_dump() for address, plan in self._plans.items()})
-        try:
-            cache.write(self._path, self._stamp, body)
-        except OSError as error:
-            self.problems[0] = f"plans cannot be cached: {error}"
+    def _shelf(self, depth: int, digest: str) -> PlanShelf:
+        key = (depth, digest)
+        if key not in self._shelves:
+            while len(self._shelves) >= SHELVES_MAX:
+                self._shelves.pop(next(iter(self._shelves)))
+            self._shelves[key] = PlanShelf(self._folder, self._files, depth, digest)
+        return self._shelves[key]

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Final
 
-from strobe.lanes.layout import PLAN_OP_BYTES, PlanOp
+from actors.indexer.payload import END, pack
+from strobe.lanes.layout import PlanOp
 from strobe.model.probe import Plan, Value
 
 REGISTERS: Final = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
-_OP: Final = struct.Struct("<BBBBi")
-assert _OP.size == PLAN_OP_BYTES
-
-
-def pack(op: PlanOp, arg: int = 0, size: int = 0, dst: int = 0, imm: int = 0) -> bytes:
-    """One step. `dst` is one byte: payload offsets end at 255."""
-    return _OP.pack(op, arg, size, dst, imm)
-
-
-END: Final = pack(PlanOp.END)
 
 
 def raw_plan() -> Plan:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from actors.indexer.abi import Language
 from actors.indexer.dwarf import constants as dw
+from actors.indexer.dwarf.language import Language
 from actors.indexer.dwarf.types import AGGREGATE_TAGS, POINTER_TAGS, size_of, strip, type_of
 from actors.indexer.dwarf.unit import Entry
 from strobe.model.probe import Scalar

@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from actors.indexer.abi import Language
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.functions import origins
-from actors.indexer.dwarf.language import language_of
+from actors.indexer.dwarf.language import Language, language_of
 from actors.indexer.dwarf.locations import AtEntry, at_entry
 from actors.indexer.dwarf.parameters import parameter_entries
 from actors.indexer.dwarf.type_names import type_name

@@ -9,6 +9,7 @@ from typing import Any
 
 from actors.indexer.binary import Binary, Library
 from actors.indexer.frames import AddressSpace
+from actors.indexer.project_formatters import project_formatters
 from actors.indexer.raw_plan import raw_plan
 from actors.indexer.resolver import Resolver
 from actors.indexer.unwind.walker import Step
@@ -75,21 +76,24 @@ class Work:
 
     def _plans(self, ask: Plans) -> Answer:
         end = time.monotonic() + ask.budget_ms / 1000
+        formatters = project_formatters(ask.project_root) if ask.depth else None
         by_module: dict[str, list[Place]] = {}
         for place in ask.places:
             by_module.setdefault(place.module, []).append(place)
         found: dict[tuple[str, int], Plan] = {}
+        types: dict[str, bytes] = {}
         complete = True
         for module, places in by_module.items():
             try:
                 book = self._open(module, ask.symbols_path).plans
             except StrobeError:  # gone or changed since it was resolved: raw values still are
                 continue
-            wanted = [(place.offset, place.function_raw) for place in places]
-            plans, all_read = book.get(wanted, end)
-            found.update({(module, offset): plan for offset, plan in plans.items()})
-            complete &= all_read
-        return Answer(PlansReply(plans=[found.get((place.module, place.offset)) or raw_plan() for place in ask.places], complete=complete))
+            planned = book.planned([(place.offset, place.function_raw) for place in places], end, ask.depth, formatters)
+            found.update({(module, offset): plan for offset, plan in planned.plans.items()})
+            types.update(planned.types)
+            complete &= planned.complete
+        plans = [found.get((place.module, place.offset)) or raw_plan() for place in ask.places]
+        return Answer(PlansReply(plans=plans, complete=complete, types=types))
 
     def _symbolise(self, ask: Symbolise) -> Answer:
         space = AddressSpace(ask.modules, lambda path: self._open(path, ask.symbols_path))

@@ -57,7 +57,7 @@ class Resolve(Ask):
 class PlansReply(Reply):
     plans: list[Plan]  # one per place, same order; untyped (raw registers) where no DWARF says more
     complete: bool  # False: the deadline cut typing short; ask again for the rest
-    types: dict[str, bytes] = {}  # key (Plan.types) → msgpack of TypeTable.to_wire()
+    types: dict[str, bytes] = {}  # key (Plan.types) → packed strobe.values.bundle.Bundle
 
 
 class Plans(Ask):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.abbreviations import Abbreviation, DwarfError
 from actors.indexer.dwarf.file import DwarfFile
+from actors.indexer.dwarf.quick_find import find
 from actors.indexer.dwarf.ranges import UnitMap, entry_point
-from actors.indexer.dwarf.unit import Entry, Unit
+from actors.indexer.dwarf.unit import Entry, Unit, Wanted
 
 _ORIGINS_MAX = 8
 # Types and functions hold no other function's code, as compilers usually write them: a first search steps over their children
 _LEAVES = frozenset({dw.SUBPROGRAM, dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE, dw.ENUMERATION_TYPE, dw.ARRAY_TYPE, dw.SUBROUTINE_TYPE})
+
+
+_VARIANT = re.compile(r"([CD])[0-5](?=E)")
+_WITH_ADDRESS = Wanted(frozenset(), frozenset({dw.SUBPROGRAM}), dw.LOW_PC)
 
 
 class FunctionFinder:
@@ -30,11 +37,45 @@ class FunctionFinder:
         unit = self._file.unit_at(offset)
         if unit.split:
             raise DwarfError("the debug info is in a separate .dwo file (split DWARF), which is not supported yet")
+        if unit.functions is None and (quickly := _by_bytes(unit, address, linkage_name)) is not None:
+            return quickly
         found = functions_of(unit, complete=False).get(address) or functions_of(unit, complete=True).get(address)
         if not found:
             return None
         entries = [entry for at in found if (entry := unit.entry(at)) is not None]
         return next((entry for entry in entries if linkage_name_of(entry) == linkage_name), entries[0] if entries else None)
+
+
+def _by_bytes(unit: Unit, address: int, linkage_name: str) -> Entry | None:
+    """The entry whose bytes say the address where a function's abbreviation has it, and whose name is right: without reading the unit."""
+    codes = unit.codes_of(_WITH_ADDRESS)
+    needle = address.to_bytes(8, "little")
+    hit = find(unit.data, needle, unit.first, unit.end)
+    while hit >= 0:
+        for code in codes:
+            shape = unit.table[code]
+            start = hit - shape.low_pc_at - 1
+            if code < 128 and shape.low_pc_at >= 0 and unit.data[start] == code and unit.first < start:
+                found = _checked(unit, start, address, linkage_name)
+                if found is not None:
+                    return found
+        hit = find(unit.data, needle, hit + 1, unit.end)
+    return None
+
+
+def _checked(unit: Unit, at: int, address: int, linkage_name: str) -> Entry | None:
+    try:
+        entry = unit.entry(at)
+        right = entry is not None and entry.address(dw.LOW_PC) == address and _same(linkage_name_of(entry) or "", linkage_name)
+    except DwarfError:  # not an entry's beginning: it only looked like one
+        return None
+    return entry if right else None
+
+
+def _same(name: str, symbol: str) -> bool:
+    """Symbols of clones have a suffix, those of a constructor's or destructor's variants another number."""
+    plain = symbol.partition(".")[0]
+    return name == plain or (len(name) == len(plain) and _VARIANT.sub(r"\1", name) == _VARIANT.sub(r"\1", plain))
 
 
 def functions_of(unit: Unit, *, complete: bool) -> dict[int, list[int]]:

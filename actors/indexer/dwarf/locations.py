@@ -17,12 +17,13 @@ _ENTRIES_MAX = 10_000
 @dataclass(frozen=True, slots=True)
 class AtEntry:
     """`kind`: in DWARF `register` number; `pointed` to by that register; on the `stack` at `number` bytes above the return address; in
-    `frame` memory, as unoptimised code has it after the prologue, which tells nothing about the entry; `other`; or `absent`. `listed`:
-    from a location list, so it holds at the entry itself."""
+    `frame` memory, as unoptimised code has it after the prologue, which tells nothing about the entry; `pieces` in the registers of
+    `registers`; `other`; or `absent`. `listed`: from a location list, so it holds at the entry itself."""
 
-    kind: Literal["register", "pointed", "stack", "frame", "other", "absent"]
+    kind: Literal["register", "pointed", "stack", "frame", "pieces", "other", "absent"]
     number: int = 0
     listed: bool = False
+    registers: tuple[int, ...] = ()
 
 
 def at_entry(parameter: Entry, frame_is_cfa: bool, entry: int) -> AtEntry:
@@ -56,9 +57,30 @@ def _described(code: bytes, frame_is_cfa: bool, *, listed: bool) -> AtEntry:
             return AtEntry("frame", listed=listed)
         if 0x70 <= code[0] <= 0x8F and code[1:] == b"\0":  # DW_OP_bregN 0
             return AtEntry("pointed", code[0] - 0x70, listed)
+        registers = _pieces(code)
+        if registers:
+            return AtEntry("pieces", listed=listed, registers=registers)
     except (IndexError, ValueError) as error:
         raise DwarfError(f"location {code.hex()} is malformed") from error
     return AtEntry("other", listed=listed)
+
+
+def _pieces(code: bytes) -> tuple[int, ...]:
+    """The registers of a value that is nothing but whole registers in a row; empty for others."""
+    found: list[int] = []
+    at = 0
+    while at < len(code):
+        if 0x50 <= code[at] <= 0x6F:
+            register, at = code[at] - 0x50, at + 1
+        elif code[at] == 0x90:  # DW_OP_regx
+            register, at = unsigned(code, at + 1)
+        else:
+            return ()
+        if code[at] != 0x93:  # DW_OP_piece
+            return ()
+        _, at = unsigned(code, at + 1)
+        found.append(register)
+    return tuple(found)
 
 
 def _in_list(unit: Unit, form: int, value: int, entry: int) -> bytes | None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.file import DwarfFile
+from actors.indexer.dwarf.quick_find import find
 from actors.indexer.dwarf.unit import Unit
 
 _STRINGS_MAX: Final = 64  # places in .debug_str where one name may end: linkers share endings
@@ -38,23 +39,34 @@ def mentions(file: DwarfFile, name: str, end: float) -> Iterator[tuple[Unit, lis
             yield unit, None
 
 
+def mentioning(file: DwarfFile, needle: bytes, end: float) -> Iterator[Unit]:
+    """Units that have these bytes, until `end` on the monotonic clock. Raises DwarfError."""
+    for units, data in ((file.units, file.info), (file.old_type_units, file.elf.bytes_of(".debug_types"))):
+        starts = [unit.offset for unit in units]
+        for unit in _containing(units, starts, data, needle):
+            if time.monotonic() > end:
+                return
+            yield unit
+
+
 def _occurrences(strings: bytes, needle: bytes) -> list[int]:
     found: list[int] = []
-    at = strings.find(needle)
+    at = find(strings, needle, 0, len(strings))
     while at >= 0 and len(found) < _STRINGS_MAX:
         found.append(at)
-        at = strings.find(needle, at + 1)
-    return found
+        at = find(strings, needle, at + 1, len(strings))
+    whole = [one for one in found if one == 0 or strings[one - 1] == 0]
+    return whole or found  # a linker that shares endings keeps no text of its own for one that is another's ending
 
 
 def _containing(units: list[Unit], starts: list[int], data: bytes, wanted: bytes) -> Iterator[Unit]:
-    hit = data.find(wanted)
+    hit = find(data, wanted, 0, len(data))
     while hit >= 0:
         index = bisect.bisect_right(starts, hit) - 1
         if index < 0 or hit >= units[index].end:
             return
         yield units[index]
-        hit = data.find(wanted, units[index].end)
+        hit = find(data, wanted, units[index].end, len(data))
 
 
 def _by_index(file: DwarfFile, offsets: list[bytes]) -> Iterator[Unit]:

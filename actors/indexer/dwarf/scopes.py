@@ -4,7 +4,10 @@ when something inside it is first asked for."""
 from __future__ import annotations
 
 import bisect
-from dataclasses import dataclass
+import operator
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
 from actors.indexer.dwarf import constants as dw
@@ -12,19 +15,22 @@ from actors.indexer.dwarf.abbreviations import DwarfError
 from actors.indexer.dwarf.unit import Entry, Unit
 
 _SCOPES: Final = frozenset({dw.NAMESPACE, dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE})
+_FUNCTIONS: Final = frozenset({dw.SUBPROGRAM, dw.LEXICAL_BLOCK, dw.INLINED_SUBROUTINE})
 _DEPTH_MAX: Final = 200
 
 
 @dataclass(slots=True)
 class Scope:
-    """From the entry itself (`begin`) to past its last child (`end`); `prefix` is what it puts before the names in it. `declared_at`: the
-    entry that the scope is declared with, inside its own scopes, until that has been looked at."""
+    """From the entry itself (`begin`) to past its last child (`end`); `prefix` is what it and those around it put before the names in it, once that was
+    asked for. Once something inside was asked for: `inner`, the scopes directly inside, `functions`, where functions there begin and end, and `starts`,
+    where all entries directly inside begin."""
 
     begin: int
     end: int
-    prefix: str
-    declared_at: int | None = None
+    prefix: str | None = None
     inner: list[Scope] | None = None
+    starts: array[int] = field(default_factory=lambda: array("Q"))
+    functions: list[tuple[int, int]] = field(default_factory=list)
 
 
 def scopes_of(entry: Entry) -> str:
@@ -35,19 +41,41 @@ def scopes_of(entry: Entry) -> str:
 
 def qualifier(unit: Unit, at: int, depth: int = 0) -> str:
     """`shop::` for an entry in namespace shop; "" outside of all. Inline namespaces are left out. Raises DwarfError."""
+    prefix = ""
+    for scope in _around(unit, at):
+        if scope.prefix is None:
+            scope.prefix = _prefix(unit, scope, prefix, depth)
+        prefix = scope.prefix
+    return prefix
+
+
+def in_function(unit: Unit, at: int) -> bool:
+    """Whether an entry stands in a function. Raises DwarfError."""
+    innermost = list(_around(unit, at))[-1]
+    index = bisect.bisect_left(innermost.functions, at, key=operator.itemgetter(0)) - 1
+    return index >= 0 and at < innermost.functions[index][1]
+
+
+def begins_outside(unit: Unit, at: int) -> bool:
+    """Whether an entry begins there, in no function. Raises DwarfError."""
+    starts = list(_around(unit, at))[-1].starts
+    index = bisect.bisect_left(starts, at)
+    return index < len(starts) and starts[index] == at
+
+
+def _around(unit: Unit, at: int) -> Iterator[Scope]:
+    """The scopes that an entry stands in, the unit's own first. An entry is not its own scope."""
     if unit.scope is None:
         unit.scope = Scope(unit.first, unit.end, "")
     scope = unit.scope
     for _ in range(_DEPTH_MAX):
+        yield scope
         if scope.inner is None:
             scope.inner = _look_into(unit, scope)
-        index = bisect.bisect_left(scope.inner, at, key=_begin) - 1  # an entry is not its own scope
+        index = bisect.bisect_left(scope.inner, at, key=_begin) - 1
         if index < 0 or scope.inner[index].end <= at:
-            return scope.prefix
+            return
         scope = scope.inner[index]
-        if scope.declared_at is not None and depth < _DEPTH_MAX:
-            declared_at, scope.declared_at = scope.declared_at, None
-            scope.prefix = qualifier(unit, declared_at, depth + 1) + scope.prefix
     raise DwarfError(f"entry at {at:#x} is nested too deep")
 
 
@@ -59,29 +87,37 @@ def _look_into(unit: Unit, scope: Scope) -> list[Scope]:
     """The scopes directly inside."""
     found: list[Scope] = []
     at, _, _ = unit.skip(scope.begin)
+    leaves, data, note = unit.leaves, unit.data, scope.starts.append
     while at < scope.end:
+        size = leaves.get(data[at])
+        if size is not None:
+            note(at)
+            at += size
+            continue
         start = at
         at, sibling, shape = unit.skip(at)
         if shape is None:
             break
+        note(start)
         if shape.children:
             at = sibling or unit.past(at)
             if shape.tag in _SCOPES:
-                declared_at = _declared_at(unit, start)
-                found.append(Scope(start, at, (scope.prefix if declared_at is None else "") + _own(unit, start), declared_at))
+                found.append(Scope(start, at))
+            elif shape.tag in _FUNCTIONS:
+                scope.functions.append((start, at))
     return found
 
 
-def _declared_at(unit: Unit, at: int) -> int | None:
-    entry = unit.entry(at)
+def _prefix(unit: Unit, scope: Scope, outer: str, depth: int) -> str:
+    """A scope that is declared elsewhere (DW_AT_specification) stands in the scopes of its declaration."""
+    entry = unit.entry(scope.begin)
     declared = entry.reference(dw.SPECIFICATION) if entry is not None else None
-    return declared.offset if declared is not None and declared.unit is unit else None
+    if declared is not None and declared.unit is unit and depth < _DEPTH_MAX:
+        outer = qualifier(unit, declared.offset, depth + 1)
+    return outer + ("" if entry is None else _own(entry))
 
 
-def _own(unit: Unit, at: int) -> str:
-    entry = unit.entry(at)
-    if entry is None:
-        return ""
+def _own(entry: Entry) -> str:
     name = entry.text(dw.NAME)
     if name is None and entry.has(dw.SIGNATURE):
         full = entry.reference(dw.SIGNATURE)  # LLVM names a class only in its type unit

@@ -11,7 +11,7 @@ from actors.indexer.dwarf.abbreviations import DwarfError
 from actors.indexer.dwarf.functions import origins
 from actors.indexer.dwarf.parameters import parameter_entries
 from actors.indexer.dwarf.type_index import TypeIndex, variable_name
-from actors.indexer.dwarf.type_kinds import describe
+from actors.indexer.dwarf.type_kinds import describe, name_only
 from actors.indexer.dwarf.type_numbering import Limits, Numbering
 from actors.indexer.dwarf.unit import Entry
 from actors.indexer.dwarf.variables import location_of
@@ -90,6 +90,11 @@ class TypeGraph:
             location = location_of(declared)
         return TypedVariable(variable_name(declared), self.type(kind), location, linkage)
 
+    @property
+    def size(self) -> int:
+        """Nodes so far."""
+        return len(self._numbering.nodes)
+
     def table(self) -> TypeTable:
         return TypeTable(tuple(node for node in self._numbering.nodes if node is not None), self._numbering.cut)
 
@@ -101,7 +106,7 @@ class TypeGraph:
     def _describe_waiting(self) -> None:
         while (waiting := self._numbering.next()) is not None:
             number, entry = waiting
-            self._numbering.nodes[number] = self._described(entry)
+            self._numbering.nodes[number] = self._described(number, entry)
 
     def _derived(self, target: TypeId, mark: str) -> TypeId:
         """A pointer to the type, or an array of it, that debug info need not have."""
@@ -117,9 +122,9 @@ class TypeGraph:
         element = table.size(target)
         return self._numbering.add(Array(node.name + mark, node.language, None if element is None else element * math.prod(counts), target, counts))
 
-    def _described(self, entry: Entry) -> Node:
+    def _described(self, number: TypeId, entry: Entry) -> Node:
         try:
-            return describe(entry, self._numbering)
+            return name_only(entry, self._numbering) if self._numbering.is_far(number, entry) else describe(entry, self._numbering)
         except DwarfError as error:
             return Opaque("?", "", "unknown", str(error))
 

@@ -10,7 +10,8 @@ from typing import Final
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.language import language_of
-from actors.indexer.dwarf.mentions import mentions
+from actors.indexer.dwarf.mentions import mentioning, mentions
+from actors.indexer.dwarf.named_entries import NamePlaces, entries_at, name_places
 from actors.indexer.dwarf.scopes import scopes_of
 from actors.indexer.dwarf.template_names import tidy, tidy_rust
 from actors.indexer.dwarf.unit import Entry, Unit
@@ -33,6 +34,10 @@ class TypeIndex:
         self._definitions: dict[tuple[str, int], Entry | None] = {}
         self._specified: dict[int, dict[int, int]] = {}  # unit → declaration → definition of variables
 
+    @property
+    def strings(self) -> bytes:
+        return self._file.elf.bytes_of(".debug_str")
+
     def definition_of(self, declared: Entry, end: float) -> Entry | None:
         """The entry, in any unit, that defines the declared type; None where none was found before `end`, on the monotonic clock."""
         own = declared.text(dw.NAME)
@@ -41,7 +46,7 @@ class TypeIndex:
         name = scopes_of(declared) + own
         key = (name, _family(declared.tag))
         if key not in self._definitions:
-            found = self._search_definition(own, name, declared.tag, end)
+            found = self._search_definition(declared, own, name, end)
             if found is None and time.monotonic() > end:
                 return None
             if len(self._definitions) >= _KEPT_MAX:
@@ -92,9 +97,9 @@ class TypeIndex:
         at = self._specified[unit.offset].get(declared.offset)
         return (unit.entry(at) if at is not None else None) or declared
 
-    def _search_definition(self, own: str, name: str, tag: int, end: float) -> Entry | None:
-        for entry in named_entries(self._file, own, _AGGREGATES, end):
-            if _family(entry.tag) == _family(tag) and not entry.has(dw.DECLARATION) and scopes_of(entry) + own == name:
+    def _search_definition(self, declared: Entry, own: str, name: str, end: float) -> Entry | None:
+        for entry in entries_named_like(self._file, declared, own, _AGGREGATES, end):
+            if _family(entry.tag) == _family(declared.tag) and not entry.has(dw.DECLARATION) and scopes_of(entry) + own == name:
                 return entry
         return None
 
@@ -118,10 +123,44 @@ class TypeIndex:
 def named_entries(file: DwarfFile, own: str, tags: frozenset[int], end: float, *, inside_functions: bool = False) -> Iterator[Entry]:
     """Entries of these tags whose DW_AT_name is `own`, until `end`."""
     for unit, needles in mentions(file, own, end):
-        yield from _named_in(unit, own, needles, tags, end, inside_functions)
+        yield from _named_in(unit, own, needles, tags, end, inside_functions=inside_functions)
 
 
-def _named_in(unit: Unit, own: str, needles: list[bytes] | None, tags: frozenset[int], end: float, inside_functions: bool) -> Iterator[Entry]:
+def entries_named_like(file: DwarfFile, example: Entry, own: str, tags: frozenset[int], end: float) -> Iterator[Entry]:
+    """Entries of these tags that define something called like `example`, until `end`. A linker keeps a text once: all of them refer to it alike."""
+    form, value = example.attributes[dw.NAME]
+    if form not in (dw.F_STRP, dw.F_STRING):
+        yield from named_entries(file, own, tags, end)
+        return
+    needle = value + b"\0" if isinstance(value, bytes) else value.to_bytes(example.unit.offset_bytes, "little")
+    for unit in mentioning(file, needle, end):
+        yield from _named_in(unit, own, [needle], tags, end, defined_only=True)
+
+
+def _named_in(
+    unit: Unit, own: str, needles: list[bytes] | None, tags: frozenset[int], end: float, *, inside_functions: bool = False, defined_only: bool = False
+) -> Iterator[Entry]:
+    def keep(entry: Entry) -> bool:
+        return entry.tag in tags and not (defined_only and entry.has(dw.DECLARATION)) and entry.text(dw.NAME) == own
+
+    places = None if needles is None else _places(unit, tags)
+    if needles is None or places is None:
+        found = _read_through(unit, own, needles, tags, end, inside_functions)
+    else:
+        found = entries_at(unit, needles, places, keep, inside_functions=inside_functions)
+    for entry in found:
+        if time.monotonic() > end:
+            return
+        yield entry
+
+
+def _places(unit: Unit, tags: frozenset[int]) -> NamePlaces | None:
+    if tags not in unit.name_places:
+        unit.name_places[tags] = name_places(unit, tags)
+    return unit.name_places[tags]
+
+
+def _read_through(unit: Unit, own: str, needles: list[bytes] | None, tags: frozenset[int], end: float, inside_functions: bool) -> Iterator[Entry]:
     data, at = unit.data, unit.first
     plain = {code: size for code, size in unit.leaves.items() if unit.table[code].tag not in tags}
     while at < unit.end:

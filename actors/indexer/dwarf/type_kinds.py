@@ -46,6 +46,11 @@ def describe(entry: Entry, numbering: Numbering) -> nodes.Node:
     return kind(entry, numbering)
 
 
+def name_only(entry: Entry, numbering: Numbering) -> nodes.Node:
+    """Of a record that is too far away."""
+    return nodes.Opaque(numbering.name(entry), numbering.language(entry), _OPAQUE_FORMS[entry.tag])
+
+
 def _base(entry: Entry, numbering: Numbering) -> nodes.Node:
     name, language = numbering.name(entry), numbering.language(entry)
     size, encoding = entry.number(dw.BYTE_SIZE) or 0, entry.number(dw.ENCODING)
@@ -118,7 +123,7 @@ def _are_flags(values: list[int]) -> bool:
 
 def _pointer(entry: Entry, numbering: Numbering) -> nodes.Node:
     size = entry.number(dw.BYTE_SIZE) or 8
-    return nodes.Pointer(numbering.name(entry), numbering.language(entry), size, numbering.number(type_of(entry)), _POINTER_FORMS[entry.tag])
+    return nodes.Pointer(numbering.name(entry), numbering.language(entry), size, numbering.number(type_of(entry), pointer=True), _POINTER_FORMS[entry.tag])
 
 
 def _member_pointer(entry: Entry, numbering: Numbering) -> nodes.Node:
@@ -126,7 +131,7 @@ def _member_pointer(entry: Entry, numbering: Numbering) -> nodes.Node:
     plain = strip(target)
     to_function = plain is not None and plain.tag == dw.SUBROUTINE_TYPE
     size = entry.number(dw.BYTE_SIZE) or (16 if to_function else 8)  # Itanium C++ ABI §2.3
-    numbers = None if owner is None else numbering.number(owner), numbering.number(target)
+    numbers = None if owner is None else numbering.number(owner, pointer=True), numbering.number(target, pointer=True)
     return nodes.MemberPointer(numbering.name(entry), numbering.language(entry), size, *numbers, to_function)
 
 
@@ -135,9 +140,9 @@ def _function(entry: Entry, numbering: Numbering) -> nodes.Node:
     variadic = False
     for child in entry.children():
         if child.tag == dw.FORMAL_PARAMETER and numbering.room_for_part():
-            parameters.append(numbering.number(type_of(child)))
+            parameters.append(numbering.number(type_of(child), pointer=True))
         variadic = variadic or child.tag == dw.UNSPECIFIED_PARAMETERS
-    return nodes.Function(numbering.name(entry), numbering.language(entry), numbering.number(type_of(entry)), tuple(parameters), variadic)
+    return nodes.Function(numbering.name(entry), numbering.language(entry), numbering.number(type_of(entry), pointer=True), tuple(parameters), variadic)
 
 
 def _array(entry: Entry, numbering: Numbering) -> nodes.Node:

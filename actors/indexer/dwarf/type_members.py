@@ -119,7 +119,8 @@ def static(entry: Entry, numbering: Numbering, linkage_name: str | None) -> Stat
 
 def template_argument(entry: Entry, numbering: Numbering) -> TemplateArgument:
     is_value = entry.tag == dw.TEMPLATE_VALUE
-    return TemplateArgument(entry.text(dw.NAME) or "", numbering.number(type_of(entry)), is_value, constant(entry) if is_value else None)
+    number = numbering.number(type_of(entry), pointer=True)  # what a container holds outside of itself; what it holds inside is among its members
+    return TemplateArgument(entry.text(dw.NAME) or "", number, is_value, constant(entry) if is_value else None)
 
 
 def constant(entry: Entry) -> int | bytes | None:

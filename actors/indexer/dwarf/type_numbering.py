@@ -11,6 +11,9 @@ from typing import Final
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.language import language_of
+from actors.indexer.dwarf.scopes import scopes_of
+from actors.indexer.dwarf.type_copies import copy_key
+from actors.indexer.dwarf.type_distances import Distances
 from actors.indexer.dwarf.type_index import TypeIndex, variable_name
 from actors.indexer.dwarf.type_names import TypeNames
 from actors.indexer.dwarf.types import defined
@@ -18,18 +21,25 @@ from actors.indexer.dwarf.unit import Entry
 from strobe.model.type_nodes import CUT, VOID, Language, Node, TypeId
 from strobe.model.types import FIRST_NODES
 
+Key = tuple[object, ...]
 _SAME_NAME_MAX: Final = 8
+_RECORDS: Final = frozenset({dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE})
+_LIBRARIES: Final = ("std::", "alloc::", "core::", "hashbrown::")  # what their containers are made of is needed one pointer further
+_EMPTY: Final = ("allocator<", "char_traits<", "less<", "hash<", "equal_to<", "_Select1st<", "_Identity<")  # of libstdc++: nothing is ever in them
 _DECLARABLE: Final = frozenset({dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE, dw.ENUMERATION_TYPE})
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one request. `parts`: members, enumerators and the like of all types together. `end`: on the monotonic clock."""
+    """Of one request. `parts`: members, enumerators and the like of all types together. `end`: on the monotonic clock. `pointers`: records that are more
+    pointers away from what was asked for are only named (`Opaque`). `statics`: static members count."""
 
     nodes: int = 4000
     depth: int = 64
     parts: int = 200_000
     end: float = math.inf
+    pointers: float = math.inf
+    statics: bool = True
 
 
 class Numbering:
@@ -42,27 +52,54 @@ class Numbering:
         self.dynamic: dict[tuple[bool, int], bool] = {}  # classes with a vtable pointer
         self._names = TypeNames()
         self._index = index
-        self._numbers: dict[tuple[bool, int], TypeId] = {}
+        self._numbers: dict[Key, TypeId] = {}
         self._waiting: deque[tuple[TypeId, Entry, int]] = deque()
         self._depth = 0
         self._parts = 0
+        self._distances = Distances()
+        self._far: dict[TypeId, Entry] = {}  # records that are only named
 
-    def number(self, entry: Entry | None) -> TypeId:
-        """Raises DwarfError where the entry's own bytes are malformed."""
-        found = self.resolved(entry)
+    def number(self, entry: Entry | None, *, pointer: bool = False) -> TypeId:
+        """`pointer`: it is what a pointer points to. Raises DwarfError where the entry's own bytes are malformed."""
+        distance = self._distances.next(pointer)
+        found = self.resolved(entry) if distance <= self.limits.pointers else defined(entry)
         if entry is None or found is None:
             return VOID
-        keys = {key_of(entry), key_of(found)}
+        keys: set[Key] = {key_of(entry), key_of(found)}
+        if self.limits.pointers < math.inf and (copy := copy_key(found)) is not None:
+            keys.add(copy)
         for key in keys:
-            if key in self._numbers:
-                return self._numbers[key]
+            known = self._numbers.get(key)
+            if known is not None:
+                self._numbers.update(dict.fromkeys(keys, known))
+                self._come_nearer(known, pointer)
+                return known
         if len(self.nodes) >= self.limits.nodes or self._depth >= self.limits.depth or time.monotonic() > self.limits.end:
             self.cut += 1
             return CUT
         number = self.add(None)
         self._numbers.update(dict.fromkeys(keys, number))
         self._waiting.append((number, found, self._depth + 1))
+        self._distances.refer(number, pointer)
         return number
+
+    def is_far(self, number: TypeId, entry: Entry) -> bool:
+        """Whether a type that is to be described is only to be named; it waits then for a way to it that is shorter."""
+        if self.limits.pointers == math.inf or entry.tag not in _RECORDS or entry.has(dw.DECLARATION):
+            return False
+        if (entry.text(dw.NAME) or "").startswith(_EMPTY) and scopes_of(entry).startswith("std::"):
+            return True
+        beyond = self._distances.of(number) - self.limits.pointers
+        far = beyond > 0 and (beyond > 1 or not scopes_of(entry).startswith(_LIBRARIES))
+        if far:
+            self._far[number] = entry
+        return far
+
+    def _come_nearer(self, number: TypeId, pointer: bool) -> None:
+        for nearer in self._distances.refer(number, pointer):
+            entry = self._far.pop(nearer, None)
+            if entry is not None:
+                self._waiting.append((nearer, self.resolved(entry) or entry, self._depth + 1))
 
     def add(self, node: Node | None) -> TypeId:
         """A number for a type that has no entry of its own."""
@@ -73,8 +110,10 @@ class Numbering:
         """What is to be described next: nearest first, so that a limit leaves out what is farthest."""
         if not self._waiting:
             self._depth = 0
+            self._distances.begin(None)
             return None
         number, entry, self._depth = self._waiting.popleft()
+        self._distances.begin(number)
         return number, entry
 
     def resolved(self, entry: Entry | None) -> Entry | None:

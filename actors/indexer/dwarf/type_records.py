@@ -10,12 +10,17 @@ from actors.indexer.dwarf.type_members import base, is_static, member, static, t
 from actors.indexer.dwarf.type_numbering import Numbering, key_of
 from actors.indexer.dwarf.type_variants import variant_part
 from actors.indexer.dwarf.types import AGGREGATE_TAGS, strip, type_of
-from actors.indexer.dwarf.unit import Entry
+from actors.indexer.dwarf.unit import Entry, Wanted
 from strobe.model import type_nodes as nodes
 
 _FORMS: Final[dict[int, Literal["struct", "class", "union"]]] = {dw.STRUCTURE_TYPE: "struct", dw.CLASS_TYPE: "class", dw.UNION_TYPE: "union"}
 _TEMPLATE: Final = frozenset({dw.TEMPLATE_TYPE, dw.TEMPLATE_VALUE})
 _INHERITANCE_MAX: Final = 64
+_STATIC: Final = frozenset({dw.VARIABLE})
+_PARTS: Final = frozenset({dw.MEMBER, dw.INHERITANCE, dw.VARIANT_PART, dw.GNU_TEMPLATE_PARAMETER_PACK}) | _TEMPLATE
+_OF_DYNAMIC: Final = Wanted(frozenset({dw.MEMBER, dw.INHERITANCE}), frozenset({dw.SUBPROGRAM}), dw.VIRTUALITY)
+_WITHOUT_STATICS: Final = Wanted(_PARTS, frozenset({dw.SUBPROGRAM}), dw.VIRTUALITY)
+_ALL: Final = Wanted(_PARTS | _STATIC, frozenset({dw.SUBPROGRAM}), dw.VIRTUALITY)
 
 
 class _Parts:
@@ -30,6 +35,8 @@ class _Parts:
 
     def take(self, child: Entry, numbering: Numbering) -> None:
         if is_static(child):
+            if not numbering.limits.statics:
+                return
             self.statics.append(static(child, numbering, numbering.linkage_name(child)))
         elif child.tag == dw.MEMBER:
             self.members.append(member(child, numbering))
@@ -46,7 +53,7 @@ class _Parts:
 def record(entry: Entry, numbering: Numbering) -> nodes.Node:
     """Raises DwarfError."""
     parts = _Parts()
-    children = list(entry.children())
+    children = list(entry.parts(_ALL if numbering.limits.statics else _WITHOUT_STATICS))
     for child in children:
         if not numbering.room_for_part():
             break
@@ -86,4 +93,4 @@ def _makes_dynamic(child: Entry, numbering: Numbering, depth: int) -> bool:
     if child.tag != dw.INHERITANCE or depth > _INHERITANCE_MAX:
         return False
     parent = numbering.resolved(strip(type_of(child)))
-    return parent is not None and parent.tag in AGGREGATE_TAGS and is_dynamic_class(parent, parent.children(), numbering, depth + 1)
+    return parent is not None and parent.tag in AGGREGATE_TAGS and is_dynamic_class(parent, parent.parts(_OF_DYNAMIC), numbering, depth + 1)

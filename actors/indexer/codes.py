@@ -1,0 +1,130 @@
+"""What only a program's code tells of types: whose vtable an object points to, what a std::any holds. For the types of one table."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final
+
+from actors.indexer.demangle import itanium
+from actors.indexer.dwarf import constants as dw
+from actors.indexer.dwarf.abbreviations import DwarfError
+from actors.indexer.dwarf.type_graph import TypeGraph
+from actors.indexer.dwarf.type_index import TypeIndex
+from actors.indexer.dwarf.types import type_of
+from actors.indexer.dwarf.variables import location_of
+from actors.indexer.elf import ElfFile
+from actors.indexer.symbols import STT_OBJECT, SymbolTable, read_table
+from strobe.model.type_nodes import Record, TypeId
+from strobe.values.bundle import Code
+
+CLASSES_MAX: Final = 400
+MANAGERS_MAX: Final = 200
+_VTABLE: Final = "vtable for "
+_VTABLE_HEAD: Final = 16  # objects point behind the offset to the top and the type's information (Itanium C++ ABI §2.5)
+_RUST_VTABLE: Final = re.compile(rb"<[^\0]{1,500} as ([^\0]{1,300})>::\{vtable\}(?=\0)")
+_ANY: Final = ("std::any", "std::__1::any")
+_MANAGED: Final = (("std::any::_Manager_internal<", ">::_S_manage"), ("std::any::_Manager_external<", ">::_S_manage"))
+_HANDLED: Final = tuple((f"std::{version}__any_imp::_{size}Handler<", ">::__handle") for version in ("", "__1::") for size in ("Small", "Large"))
+
+
+class CodeSymbols:
+    """Of one file; `elf` and `debug` are where its symbols are."""
+
+    def __init__(self, elf: ElfFile, debug: ElfFile | None, index: TypeIndex) -> None:
+        self._files = [one for one in (elf, debug) if one is not None]
+        self._index = index
+
+    def codes(self, graph: TypeGraph, module: str, end: float) -> tuple[Code, ...]:
+        """Adds to the graph the types that may stand behind its own, as many as there is time for until `end`. Raises nothing on damaged debug info."""
+        records = {node.name: number for number, node in enumerate(graph.table().nodes) if isinstance(node, Record)}
+        found = {**self._classes(graph, records, end), **self._held(graph, records, end), **self._concrete(graph, records, end)}
+        return tuple(Code(module, address, number) for address, number in sorted(found.items()))
+
+    def _classes(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, TypeId]:
+        """Where objects of a class point to in its vtable → the class; for classes that may be derived from the graph's polymorphic ones."""
+        nodes = graph.table().nodes
+        dynamic = {name: number for name, number in records.items() if isinstance(node := nodes[number], Record) and node.polymorphic}
+        found: dict[int, TypeId] = {}
+        for address, name in self._vtables if dynamic else ():
+            number = dynamic.get(name)
+            if number is None and _may_derive(name, dynamic) and len(found) < CLASSES_MAX and time.monotonic() < end:
+                number = _named(graph, name)
+            if number is not None:
+                found[address + _VTABLE_HEAD] = number
+        return found
+
+    def _held(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, TypeId]:
+        """Manager function of std::any → what is in it."""
+        found: dict[int, TypeId] = {}
+        for address, name in self._managers if any(name in records for name in _ANY) else ():
+            if time.monotonic() < end and (number := _named(graph, name)) is not None:
+                found[address] = number
+        return found
+
+    def _concrete(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, TypeId]:
+        """Rust's vtables, each described as a variable → what they are for; of the traits that the graph has objects of."""
+        objects = [name for name in records if "dyn " in name]
+        found: dict[int, TypeId] = {}
+        for name, trait in self._rust_vtables if objects else ():
+            if time.monotonic() < end and any(f"dyn {trait}" in one for one in objects):
+                for entry in self._index.variables(name, end):
+                    location, kind = location_of(entry), type_of(entry)
+                    concrete = None if kind is None else kind.reference(dw.CONTAINING_TYPE)
+                    if location.kind == "address" and isinstance(location.value, int) and concrete is not None:
+                        found[location.value] = graph.type(concrete)
+        return found
+
+    @cached_property
+    def _rust_vtables(self) -> list[tuple[str, str]]:
+        """(name of the variable, trait)."""
+        strings = self._index.strings
+        found = {match[0].decode("utf-8", "replace"): match[1].decode("utf-8", "replace") for match in _RUST_VTABLE.finditer(strings)}
+        return list(found.items())[:CLASSES_MAX]
+
+    @cached_property
+    def _vtables(self) -> list[tuple[int, str]]:
+        """(address, class)."""
+        found: dict[int, str] = {}
+        for address, raw in self._symbols(b"_ZTV", STT_OBJECT):
+            name = itanium.demangle(raw)
+            if name is not None and name.startswith(_VTABLE):
+                found[address] = name.removeprefix(_VTABLE)
+        return list(found.items())
+
+    @cached_property
+    def _managers(self) -> list[tuple[int, str]]:
+        """(address, what is in the std::any)."""
+        found: dict[int, str] = {}
+        for part in (b"_S_manage", b"8__handle"):
+            for address, raw in self._symbols(part, None):
+                name = (itanium.demangle(raw) or "").partition("(")[0]
+                for before, after in (*_MANAGED, *_HANDLED):
+                    if name.startswith(before) and name.endswith(after):
+                        found[address] = name[len(before) : -len(after)].rstrip()
+        return list(found.items())[:MANAGERS_MAX]
+
+    def _symbols(self, part: bytes, kind: int | None) -> Iterator[tuple[int, str]]:
+        for table in self._tables(kind):
+            for row in table.containing(part, whole=False):
+                raw = table.name(int(row)).partition("@")[0]
+                if raw.startswith("_Z"):
+                    yield int(table.values[row]), raw
+
+    def _tables(self, kind: int | None) -> list[SymbolTable]:
+        tables = (read_table(elf, section, *([] if kind is None else [(kind,)])) for elf in self._files for section in (".symtab", ".dynsym"))
+        return [table for table in tables if table is not None]
+
+
+def _may_derive(name: str, dynamic: dict[str, TypeId]) -> bool:
+    """The library's own classes behind its own: only those that the table has already."""
+    return not name.startswith(("std::", "__cxxabiv1::", "__gnu_cxx::")) and any(not one.startswith("std::") for one in dynamic)
+
+
+def _named(graph: TypeGraph, name: str) -> TypeId | None:
+    try:
+        return graph.named(name)
+    except DwarfError:
+        return None  # damaged debug info tells of no class

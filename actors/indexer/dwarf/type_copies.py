@@ -1,0 +1,27 @@
+"""Each unit has its own copy of the types of the headers it includes. By what copies have in common they are taken for one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from actors.indexer.dwarf import constants as dw
+from actors.indexer.dwarf.unit import Entry
+
+_RECORDS: Final = frozenset({dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE})
+
+
+def copy_key(entry: Entry) -> tuple[object, ...] | None:
+    """Equal for the copies of one record: its name (a linker keeps a text once, so where that is), size, place in its source file, and its first
+    part. None for what has no name, and for what only is declared. Raises DwarfError."""
+    name = entry.attributes.get(dw.NAME)
+    if entry.tag not in _RECORDS or name is None or entry.has(dw.DECLARATION) or entry.unit.signature is not None:
+        return None
+    raw = entry.attributes
+    own = (entry.tag, name, *(raw.get(one, (0, 0))[1] for one in (dw.BYTE_SIZE, dw.DECL_LINE, _COLUMN)))
+    first = entry.unit.entry(entry.end) if entry.abbreviation.children else None
+    if first is None:
+        return own
+    return (*own, first.tag, first.attributes.get(dw.NAME), first.attributes.get(dw.DECL_LINE, (0, 0))[1])
+
+
+_COLUMN: Final = 0x39  # DW_AT_decl_column
