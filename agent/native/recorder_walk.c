@@ -10,60 +10,70 @@ const struct lane_walk_step walk_plain = {.target = LANE_WALK_NOTHING, .size = 1
 /* Half of all addresses are no user's; the first page nobody has. */
 INLINE bool plausible(uint64_t address, uint64_t bytes) { return address >= 4096 && address < 1ull << 63 && bytes < 1ull << 62; }
 
-/* Copies a stretch into the image as far as memory and budget go. Answers the region's offset in the payload, or REGION_NONE. */
-static uint32_t region_new(struct walker *walker, uint64_t address, uint64_t bytes, uint32_t state, bool soft)
+/* Two words: what is stored in pieces and loaded whole makes the processor wait. */
+INLINE void region_head(uint8_t *region, uint64_t address, uint64_t bytes, uint32_t state)
 {
-    uint32_t left = walker->end - walker->used;
-    if (left < LANE_REGION_BYTES + 8) {
-        walker->stopped = 1;
-        return REGION_NONE;
-    }
-    uint8_t *region = walker->payload + walker->used, *to = region + LANE_REGION_BYTES;
-    uint64_t take = bytes;
-    if (take > left - LANE_REGION_BYTES) {
-        take = left - LANE_REGION_BYTES;
+    uint64_t word = bytes | (uint64_t)state << 32;
+    __builtin_memcpy(region, &address, 8);
+    __builtin_memcpy(region + 8, &word, 8);
+}
+
+/* What a region came to. `bytes` of it begin at payload offset `at`; 0: there is none. */
+INLINE copied_at copied_make(uint32_t region, uint64_t ahead, uint64_t bytes, bool fresh)
+{
+    return (region + LANE_REGION_BYTES + (uint32_t)ahead) | region << 16 | (uint64_t)fresh << 32 | bytes << 48;
+}
+
+/* Not all of it could be copied: what is known of that, and the rest of the last word set to 0. Answers the state. */
+static NOINLINE uint32_t region_short(struct walker *walker, uint64_t take, uint64_t bytes, uint64_t got, uint32_t state, bool soft)
+{
+    if (take < bytes) {
         state = LANE_REGION_STATE_CUT;
         walker->stopped = 1;
     }
-    uint64_t got = plausible(address, bytes) ? read_bytes(walker->source, to, address, take) : 0;
-    if (UNLIKELY(got < take) && !(soft && got))
-        state = LANE_REGION_STATE_UNREADABLE;
-    struct lane_region head = {address, (uint32_t)got, state};
-    __builtin_memcpy(region, &head, sizeof head);
-    for (; UNLIKELY(got & 7); got++)
-        to[got] = 0;
-    uint32_t offset = walker->used;
-    walker->used += LANE_REGION_BYTES + (uint32_t)got;
-    return offset;
+    return got < take && !(soft && got) ? LANE_REGION_STATE_UNREADABLE : state;
 }
 
-INLINE struct lane_region region_at(const struct walker *walker, uint32_t offset)
+/* Copies a stretch into the image as far as memory and budget go. */
+INLINE copied_at region_new(struct walker *walker, uint64_t address, uint64_t bytes, uint32_t state, bool soft, bool fresh)
 {
-    struct lane_region region;
-    __builtin_memcpy(&region, walker->payload + offset, sizeof region);
-    return region;
+    uint32_t offset = walker->used, left = walker->end - offset;
+    if (UNLIKELY(left < LANE_REGION_BYTES + 8)) {
+        walker->stopped = 1;
+        return 0;
+    }
+    uint8_t *region = walker->payload + offset, *to = region + LANE_REGION_BYTES;
+    uint64_t take = bytes < left - LANE_REGION_BYTES ? bytes : left - LANE_REGION_BYTES;
+    uint64_t got = LIKELY(plausible(address, bytes)) ? read_bytes(walker->source, to, address, take) : 0;
+    if (UNLIKELY(got < bytes))
+        state = region_short(walker, take, bytes, got, state, soft);
+    region_head(region, address, got, state);
+    uint64_t whole = got;
+    for (; UNLIKELY(whole & 7); whole++)
+        to[whole] = 0;
+    walker->used = offset + LANE_REGION_BYTES + (uint32_t)whole;
+    return copied_make(offset, 0, got, fresh);
 }
 
-/* How a stretch stands to what the image has. */
-struct found { uint32_t region; bool done; };
+INLINE uint32_t seen_at(uint64_t address) { return (uint32_t)((address >> 3) * 0x9e3779b97f4a7c15ull >> (64 - SEEN_BITS)); }
 
-static struct found seen_find(struct walker *walker, uint64_t address, uint64_t bytes, uint32_t target, uint32_t *place)
+/* A stretch at an address that the image has something of. `place`: where to go on looking, then where an entry for it may be put. */
+static NOINLINE copied_at seen_find(const struct walker *walker, uint64_t address, uint64_t bytes, uint32_t target, uint32_t *place)
 {
-    struct found found = {REGION_NONE, false};
-    uint32_t at = (uint32_t)((address >> 3) * 0x9e3779b97f4a7c15ull >> (64 - SEEN_BITS));
-    for (; walker->seen[at].turn == walker->turn; at = (at + 1) % SEEN_SIZE) {
-        const struct seen *seen = &walker->seen[at];
-        if (seen->address != address)
+    copied_at found = 0;
+    uint32_t at = *place;
+    for (; walker->seen[at].what >> 48 == walker->turn; at = (at + 1) % SEEN_SIZE) {
+        if (walker->seen[at].address != address)
             continue;
-        struct lane_region region = region_at(walker, seen->region);
-        uint64_t ahead = address - region.address;
-        if (region.bytes - ahead < bytes && region.state != LANE_REGION_STATE_UNREADABLE)
+        uint32_t offset = (uint32_t)(walker->seen[at].what >> 32) & 0xffff;
+        uint64_t word = walk_field(walker->payload + offset, 8), ahead = address - walk_field(walker->payload + offset, 0), has = (uint32_t)word;
+        has = ahead < has ? has - ahead : 0;
+        if (has < bytes && word >> 32 != LANE_REGION_STATE_UNREADABLE)
             continue;
-        found.region = seen->region;
-        if (seen->target == target) {
-            found.done = true;
+        bool same = (uint32_t)walker->seen[at].what == target;
+        found = copied_make(offset, has ? ahead : 0, has, !same && target != LANE_WALK_NOTHING);
+        if (same)
             break;
-        }
     }
     *place = at;
     return found;
@@ -71,96 +81,91 @@ static struct found seen_find(struct walker *walker, uint64_t address, uint64_t 
 
 INLINE void seen_add(struct walker *walker, uint32_t place, uint64_t address, uint32_t target, uint32_t region)
 {
-    walker->seen[place] = (struct seen){address, target, (uint16_t)region, walker->turn};
-    if (++walker->inserted == SEEN_MAX)
+    walker->seen[place] = (struct seen){address, target | (uint64_t)region << 32 | (uint64_t)walker->turn << 48};
+    if (UNLIKELY(++walker->inserted == SEEN_MAX))
         walker->stopped = 1;
 }
 
-/* Within the region that is being walked: a text that lies in its own object, a node that points to itself. */
-INLINE bool inside(const struct walker *walker, uint64_t address, uint64_t bytes)
+INLINE void errand_add(struct walker *walker, uint64_t address, uint32_t target, uint32_t stride, uint32_t at, uint32_t region, uint32_t count)
 {
-    if (walker->region == REGION_NONE)
-        return false;
-    struct lane_region region = region_at(walker, walker->region);
-    uint64_t ahead = address - region.address;
-    return ahead < region.bytes && bytes <= region.bytes - ahead;
-}
-
-static void errand_add(struct walker *walker, const struct errand *errand)
-{
-    if (walker->last - walker->first == ERRANDS)
+    if (UNLIKELY(walker->last - walker->first == ERRANDS))
         walker->stopped = 1;
     else
-        walker->errands[walker->last++ % ERRANDS] = *errand;
+        walker->errands[walker->last++ % ERRANDS] = (struct errand){address, target, stride, (uint16_t)at, (uint16_t)region, (uint16_t)count, 0};
 }
 
-/* Where the stretch is in the payload, in `copied`; false when nothing of it could be copied. */
-bool walk_copy(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state, struct copied *copied)
+copied_at walk_copy(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state)
 {
-    uint32_t place;
+    uint32_t target = step->target, place = seen_at(address);
+    bool fresh = target != LANE_WALK_NOTHING;
+    copied_at copied = 0;
     if (!address || !bytes || !walk_goes_on(walker))
-        return false;
-    struct found found = seen_find(walker, address, bytes, step->target, &place);
-    if (found.region == REGION_NONE)
-        found.region = inside(walker, address, bytes) ? walker->region : region_new(walker, address, bytes, state, step->flags & LANE_WALK_FLAG_SOFT);
-    if (found.region == REGION_NONE)
-        return false;
-    if (!found.done)
-        seen_add(walker, place, address, step->target, found.region);
-    struct lane_region region = region_at(walker, found.region);
-    uint64_t ahead = address - region.address;
-    copied->region = (uint16_t)found.region;
-    copied->there = ahead < region.bytes ? region.bytes - (uint32_t)ahead : 0;
-    copied->at = (uint16_t)(found.region + LANE_REGION_BYTES + (copied->there ? (uint32_t)ahead : 0));
-    copied->fresh = !found.done && step->target != LANE_WALK_NOTHING;
-    return true;
+        return 0;
+    if (UNLIKELY(walker->seen[place].what >> 48 == walker->turn)) {
+        copied = seen_find(walker, address, bytes, target, &place);
+        if (copied && walker->seen[place].what >> 48 == walker->turn)
+            return copied; /* the same program */
+    }
+    uint64_t ahead = address - walker->region_address;
+    if (copied)
+        ;
+    else if (ahead < walker->region_bytes && bytes <= walker->region_bytes - ahead) /* a text in its own object, a node that points to itself */
+        copied = copied_make(walker->region, ahead, walker->region_bytes - ahead, fresh);
+    else
+        copied = region_new(walker, address, bytes, state, step->flags & LANE_WALK_FLAG_SOFT, fresh);
+    if (copied)
+        seen_add(walker, place, address, target, COPIED_REGION(copied));
+    return copied;
 }
 
-void walk_send(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint32_t count, const struct copied *copied)
+void walk_send(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint32_t count, copied_at copied)
 {
-    if (count && copied->fresh && copied->there >= walker->needs[step->target])
-        errand_add(walker, &(struct errand){address, step->target, step->size, copied->at, copied->region, (uint16_t)count, 0});
+    if (count && COPIED_FRESH(copied) && COPIED_BYTES(copied) >= walker->needs[step->target])
+        errand_add(walker, address, step->target, step->size, COPIED_AT(copied), COPIED_REGION(copied), count);
 }
 
 const uint8_t *walk_visit(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state, uint32_t count)
 {
-    struct copied copied;
-    if (!walk_copy(walker, step, address, bytes, state, &copied))
-        return NULL;
-    if (copied.there < bytes && count > 1)
-        count = copied.there / step->size;
-    walk_send(walker, step, address, count, &copied);
-    return copied.there >= bytes ? walker->payload + copied.at : NULL;
+    copied_at copied = walk_copy(walker, step, address, bytes, state);
+    if (UNLIKELY(COPIED_BYTES(copied) < bytes)) {
+        if (count > 1)
+            count = COPIED_BYTES(copied) / step->size;
+        bytes = ~0ull;
+    }
+    if (COPIED_FRESH(copied))
+        walk_send(walker, step, address, count, copied);
+    return bytes != ~0ull && copied ? walker->payload + COPIED_AT(copied) : NULL;
 }
 
 static void walk_text(struct walker *walker, const struct lane_walk_step *step, uint64_t address)
 {
-    uint32_t place, left = walker->end - walker->used, unit = step->size, state = LANE_REGION_STATE_OK;
-    if (!address || !walk_goes_on(walker) || seen_find(walker, address, 0, TEXT_TARGET, &place).done)
+    uint32_t place = seen_at(address), offset = walker->used, left = walker->end - offset, unit = step->size, state = LANE_REGION_STATE_OK;
+    if (!address || !walk_goes_on(walker))
+        return;
+    seen_find(walker, address, 0, TEXT_TARGET, &place);
+    if (walker->seen[place].what >> 48 == walker->turn)
         return;
     if (left < LANE_REGION_BYTES + 8) {
         walker->stopped = 1;
         return;
     }
-    uint8_t *region = walker->payload + walker->used, *to = region + LANE_REGION_BYTES;
-    uint64_t room = (left - LANE_REGION_BYTES) / unit * unit, most = (uint64_t)(step->limit + 1u) * unit, got = 0;
+    uint8_t *region = walker->payload + offset, *to = region + LANE_REGION_BYTES;
+    uint64_t room = (left - LANE_REGION_BYTES) / unit * unit, most = (uint64_t)(step->limit + 1u) * unit;
     struct text text = {0, TEXT_FAULT};
     if (plausible(address, most))
         text = read_text(walker->source, to, address, most < room ? most : room, unit);
-    got = text.bytes;
     if (text.why == TEXT_FAULT)
         state = LANE_REGION_STATE_UNREADABLE;
     if (text.why == TEXT_LIMIT) {
         state = LANE_REGION_STATE_CUT;
         walker->stopped |= room < most;
-        got = got < most ? got : most - unit;
+        text.bytes = text.bytes < most ? text.bytes : most - unit;
     }
-    struct lane_region head = {address, (uint32_t)got, state};
-    __builtin_memcpy(region, &head, sizeof head);
-    seen_add(walker, place, address, TEXT_TARGET, walker->used);
-    for (; got & 7; got++)
-        to[got] = 0;
-    walker->used += LANE_REGION_BYTES + (uint32_t)got;
+    region_head(region, address, text.bytes, state);
+    seen_add(walker, place, address, TEXT_TARGET, offset);
+    for (; text.bytes & 7; text.bytes++)
+        to[text.bytes] = 0;
+    walker->used = offset + LANE_REGION_BYTES + (uint32_t)text.bytes;
 }
 
 /* An unsigned number of 1, 2, 4 or 8 bytes. */
@@ -206,7 +211,7 @@ static void walk_each(struct walker *walker, const struct lane_walk_step *step, 
     }
     uint32_t at = (uint32_t)(object - walker->payload) + step->offset;
     if (count && step->target != LANE_WALK_NOTHING)
-        errand_add(walker, &(struct errand){address + step->offset, step->target, step->size, (uint16_t)at, walker->region, (uint16_t)count, 0});
+        errand_add(walker, address + step->offset, step->target, step->size, at, walker->region, count);
 }
 
 static bool when(const struct lane_walk_step *step, const uint8_t *object)
@@ -278,7 +283,7 @@ void walk_begin(struct walker *walker, const struct strobe_hook *hook, uint8_t *
     walker->first = walker->last = walker->inserted = walker->stopped = 0;
     if (UNLIKELY(!++walker->turn)) {
         for (uint32_t i = 0; i < SEEN_SIZE; i++)
-            walker->seen[i].turn = 0;
+            walker->seen[i].what = 0;
         walker->turn = 1;
     }
 }
@@ -286,7 +291,7 @@ void walk_begin(struct walker *walker, const struct strobe_hook *hook, uint8_t *
 /* The object lies in the payload at `at`; its address is not known. */
 void walk_root(struct walker *walker, uint32_t target, uint32_t at)
 {
-    errand_add(walker, &(struct errand){at, target, 0, (uint16_t)at, REGION_NONE, 1, 0});
+    errand_add(walker, at, target, 0, at, REGION_NONE, 1);
 }
 
 void walk_run(struct walker *walker, uint8_t *flags)
@@ -294,6 +299,8 @@ void walk_run(struct walker *walker, uint8_t *flags)
     while (walker->first != walker->last && !walker->stopped) {
         struct errand errand = walker->errands[walker->first++ % ERRANDS];
         walker->region = errand.region;
+        walker->region_address = errand.region == REGION_NONE ? 0 : walk_field(walker->payload + errand.region, 0);
+        walker->region_bytes = errand.region == REGION_NONE ? 0 : (uint32_t)walk_field(walker->payload + errand.region, 8);
         for (uint32_t i = 0; i < errand.count && !walker->stopped; i++)
             program_run(walker, errand.target, walker->payload + errand.at + i * errand.stride, errand.address + (uint64_t)i * errand.stride);
     }

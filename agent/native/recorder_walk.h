@@ -22,15 +22,20 @@
 #define PATH_MAX 128u         /* levels of a tree; a balanced one of 2^60 nodes has no more */
 #define REGION_NONE 0xffffu
 
-/* An address whose bytes are in the image, and one program that was run on them. Valid when `turn` is that of the event. */
-struct seen { uint64_t address; uint32_t target; uint16_t region, turn; };
+/* An address whose bytes are in the image, and one program that was run on them: target, region << 32, turn << 48. Valid when the turn is that
+ * of the event. */
+struct seen { uint64_t address, what; };
 
 /* `target` to be run on `count` objects, `stride` bytes apart. `at`, `region`: offsets in the payload, of the first object and of the region it is in. */
 struct errand { uint64_t address; uint32_t target, stride; uint16_t at, region, count, spare; };
 
-/* Where a stretch was copied to: offsets in the payload, bytes that are there. `fresh`: the step's
- * program was not run on it yet. */
-struct copied { uint32_t there; uint16_t at, region; bool fresh; };
+/* Where a stretch was copied to; 0: nowhere. Offsets in the payload of the bytes and, << 16, of their region; << 32: 1 when the step's program was
+ * not run on them yet; << 48: how many bytes are there. One word: what is stored in pieces and loaded whole makes the processor wait. */
+typedef uint64_t copied_at;
+#define COPIED_AT(copied) ((uint32_t)(copied) & 0xffffu)
+#define COPIED_REGION(copied) ((uint32_t)(copied) >> 16)
+#define COPIED_FRESH(copied) ((uint32_t)((copied) >> 32) & 1u)
+#define COPIED_BYTES(copied) ((uint32_t)((copied) >> 48))
 
 struct walker {
     const struct lane_walk_step *steps;
@@ -42,11 +47,12 @@ struct walker {
     uint32_t inserted;       /* entries of `seen` used in this event */
     uint32_t sure;           /* events until the kernel is asked again whose its fault handlers are (recorder_faults.c) */
     uint16_t turn;           /* 0: never used */
-    uint16_t region;         /* that the object being walked is in */
+    uint16_t region;         /* that the object being walked is in; REGION_NONE in the payload */
     uint8_t stopped;         /* the budget is used up */
+    uint64_t region_address, region_bytes; /* of it */
     struct source source;
     uint16_t back[BACK_MAX];
-    struct copied path[PATH_MAX];
+    copied_at path[PATH_MAX];
     struct seen seen[1u << SEEN_BITS];
     struct errand errands[ERRANDS];
 };
@@ -63,10 +69,10 @@ void walk_run(struct walker *walker, uint8_t *flags);
 /* What recorder_walk_containers.c needs of it. */
 
 /* Copies a stretch unless the image has it. `state`: of the region when all of it can be copied. */
-bool walk_copy(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state, struct copied *copied);
+copied_at walk_copy(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state);
 
 /* Has the step's program run on `count` objects of `step->size` bytes, unless it was before, or not enough is there. */
-void walk_send(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint32_t count, const struct copied *copied);
+void walk_send(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint32_t count, copied_at copied);
 
 /* Both. Answers where all the bytes are, or NULL. `walk_plain` is a step without a program. */
 const uint8_t *walk_visit(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state, uint32_t count);
@@ -80,9 +86,9 @@ INLINE uint64_t walk_field(const uint8_t *object, uint64_t offset)
     return value;
 }
 
-INLINE uint64_t walk_address(const struct walker *walker, const struct copied *copied)
+INLINE uint64_t walk_address(const struct walker *walker, copied_at copied)
 {
-    return walk_field(walker->payload + copied->region, offsetof(struct lane_region, address)) + copied->at - copied->region - LANE_REGION_BYTES;
+    return walk_field(walker->payload + COPIED_REGION(copied), 0) + COPIED_AT(copied) - COPIED_REGION(copied) - LANE_REGION_BYTES;
 }
 
 INLINE uint32_t low_half(uint64_t both) { return (uint32_t)both; }

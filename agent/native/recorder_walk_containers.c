@@ -17,21 +17,22 @@ static void walk_list(struct walker *walker, const struct lane_walk_step *step, 
     }
 }
 
-/* In order from the left; each node is copied on the way down. On the path: where the copy is, and whether the program is to be run on it. */
+/* In order from the left; each node is copied on the way down. */
 static void walk_tree(struct walker *walker, const struct lane_walk_step *step, const uint8_t *object)
 {
     uint64_t node = walk_field(object, step->offset);
     for (uint32_t depth = 0, done = 0; done < step->limit; done++) {
-        struct copied copied;
-        while (node && depth < PATH_MAX && walk_copy(walker, step, node, step->size, LANE_REGION_STATE_OK, &copied) && copied.there >= step->size) {
+        copied_at copied;
+        while (node && depth < PATH_MAX && COPIED_BYTES(copied = walk_copy(walker, step, node, step->size, LANE_REGION_STATE_OK)) >= step->size) {
             walker->path[depth++] = copied;
-            node = walk_field(walker->payload + copied.at, step->a);
+            node = walk_field(walker->payload + COPIED_AT(copied), step->a);
         }
         if (!depth || depth == PATH_MAX)
             return;
         copied = walker->path[--depth];
-        walk_send(walker, step, walk_address(walker, &copied), 1, &copied);
-        node = walk_field(walker->payload + copied.at, step->b);
+        if (COPIED_FRESH(copied))
+            walk_send(walker, step, walk_address(walker, copied), 1, copied);
+        node = walk_field(walker->payload + COPIED_AT(copied), step->b);
     }
 }
 
@@ -126,7 +127,7 @@ INLINE uint32_t keys_of(const uint8_t *node, uint32_t length)
     return keys < BTREE_KEYS ? keys : BTREE_KEYS;
 }
 
-/* Nodes on the way down, until those passed hold `limit` keys. On the path, by level: where the node's copy is; `there`: the edge taken. */
+/* Nodes on the way down, until those passed hold `limit` keys. On the path, by level: where the node's copy is; << 16: the edge taken. */
 static void walk_btree(struct walker *walker, const struct lane_walk_step *step, const uint8_t *object)
 {
     uint64_t node = walk_field(object, step->offset), height = walk_field(object, step->a), level = height;
@@ -135,7 +136,7 @@ static void walk_btree(struct walker *walker, const struct lane_walk_step *step,
         const uint8_t *copy = walk_visit(walker, step, node, level ? edges + 8 * (BTREE_KEYS + 1) : step->size, LANE_REGION_STATE_OK, 1);
         if (!copy)
             return;
-        walker->path[level] = (struct copied){.there = 0, .at = (uint16_t)(copy - walker->payload)};
+        walker->path[level] = (uint64_t)(copy - walker->payload);
         if (level) {
             level--;
             node = walk_field(copy, edges);
@@ -146,10 +147,11 @@ static void walk_btree(struct walker *walker, const struct lane_walk_step *step,
         do { /* up to a node that has one more edge */
             if (level++ == height)
                 return;
-            copy = walker->payload + walker->path[level].at;
-        } while (++walker->path[level].there > keys_of(copy, length));
+            copy = walker->payload + COPIED_AT(walker->path[level]);
+            walker->path[level] += 1u << 16;
+        } while (walker->path[level] >> 16 > keys_of(copy, length));
         left -= left > 0;
-        node = walk_field(copy, edges + 8 * walker->path[level].there);
+        node = walk_field(copy, edges + 8 * (walker->path[level] >> 16));
         level--;
     }
 }
