@@ -50,12 +50,15 @@ class _Looking:
             self.graph = TypeGraph(file.index, Limits(nodes=NODES_MAX, end=end))
             self.search = VariableSearch(file.binary.dwarf, file.index, self.graph, end)
 
-    def look_for(self, names: set[str], types: set[str], *, only_with_symbols: bool) -> None:
-        """Takes what it finds out of both sets. `only_with_symbols`: the debug info of a whole system is much to read for names that are nowhere."""
+    def look_for(self, names: set[str], types: set[str], *, is_main: bool) -> None:
+        """Takes what it finds out of both sets. Elsewhere than in the program and its own libraries only what has a symbol is looked for (the debug info of
+        a whole system is much to read for names that are nowhere), and a bare name is no function's own variable."""
         for name in sorted(names):
-            if only_with_symbols and self.file.symbols.named(plain_name(name)) is None:
+            if not is_main and self.file.symbols.named(plain_name(name)) is None:
                 continue
             found = self._guarded(lambda search, _: search.find(plain_name(name)))  # noqa: B023 (called at once)
+            if not is_main and "::" not in plain_name(name):
+                found = [one for one in found or [] if not one.in_function]
             self.found += [(name, one) for one in found or []]
             if any(one.variable.location.kind not in ("removed", "other") for one in found or []):
                 names.discard(name)
@@ -96,7 +99,7 @@ class VariablesAnswer:
             if not (names or types) or time.monotonic() > end:
                 break
             if (looking := self._looking(module, ask.symbols_path, end)) is not None:
-                looking.look_for(names, types, only_with_symbols=module not in ask.main_modules)
+                looking.look_for(names, types, is_main=module in ask.main_modules)
                 looked[module] = looking
         for module, address in ask.codes:
             if (looking := looked.get(module) or self._looking(module, ask.symbols_path, end)) is not None:

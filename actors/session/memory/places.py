@@ -81,7 +81,7 @@ def choose(name: str, candidates: list[FoundVariable]) -> FoundVariable | Unavai
         return one.name != plain, one.in_function, order[one.module]
 
     best = min(map(rank, placed))
-    distinct = list({(one.module, one.kind, one.value): one for one in placed if rank(one) == best}.values())
+    distinct = list({(one.module, one.kind, one.value): one for one in reversed(placed) if rank(one) == best}.values())[::-1]
     if len(distinct) == 1:
         return distinct[0]
     shown = "; ".join(_told(one, distinct) for one in distinct[:_LISTED])
