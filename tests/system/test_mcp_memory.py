@@ -410,7 +410,6 @@ async def test_polls_are_limited(fresh: Running) -> None:
 async def test_wrong_calls(c: Running) -> None:
     many: list[dict[str, Any]] = [{"targets": [{"variable": "gTempo"}] * 17}, {"targets": []}, {"targets": [{"variable": "a", "address": "0x1"}]}]
     for wrong in (*many, {"targets": [{"variable": "a"}], "depth": 6}):
-    {"targets": [{"variable": "a"}], "depth": 6}):
         with pytest.raises(ToolError) as refused:
             await c.strobe.call("debug_memory", sessionId=c.id, action="read", **wrong)
         assert refused.value.code == "VALIDATION_ERROR"

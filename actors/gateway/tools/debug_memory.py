@@ -17,8 +17,7 @@ from strobe.protocol import session
 from strobe.render.memory import memory_text
 
 _DESCRIPTION: Final = (
-    "Read, write or poll variables and memory of a running program, without pausing it. variable: gTempo, a->b.c[3], *p@10, map[\"key\"]; "
-    "or address with a type."
+    'Read, write or poll variables and memory of a running program, without pausing it. variable: gTempo, a->b.c[3], *p@10, map["key"]; or address with a type.'
 )
 _ADDRESS: Final = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}")
 _TARGETS_MAX: Final = 16
