@@ -62,9 +62,13 @@ def with_names(event: Event, names: Mapping[int, str]) -> Event:
     return {key: named(one, names) if key in ("arguments", "returnValue", "watchValues") else one for key, one in event.items()} if names else event
 
 
-def shortened(events: list[Event], limit: int) -> tuple[list[Event], str | None]:
-    """The events with their values cut to what a page within `limit` tokens has room for, and what to say about it."""
-    share = max(EVENT_TOKENS_LEAST, limit // (2 * max(1, min(len(events), SHARED_BY))))
+def share_of(limit: int, events: int) -> int:
+    """Tokens for the values of each event of a page within `limit` tokens, which shows them as text too."""
+    return max(EVENT_TOKENS_LEAST, limit // (2 * max(1, min(events, SHARED_BY))))
+
+
+def shortened(events: list[Event], share: int) -> tuple[list[Event], str | None]:
+    """The events with the values of each cut to `share` tokens, and what to say about it."""
     done = [_shortened(event, share) for event in events]
     first = next(((event["id"], path) for event, path in done if path is not None), None)
     if first is None:

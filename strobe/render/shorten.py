@@ -16,7 +16,9 @@ _LEVELS: Final = (  # depth, elements and members, characters of a text; the mos
 )  # fmt: skip
 _BYTES_A_TOKEN: Final = 8  # no JSON has more
 _MORE: Final = re.compile(r"… (\d+) more")
-_WHOLE: Final = re.compile(r"(0x[0-9a-f]+( <.*>)?|<.*>)", re.DOTALL)  # addresses and what could not be captured: never cut
+_TEXT_CUT: Final = re.compile(r"(.*)… (\d+) more", re.DOTALL)
+# Never cut: addresses, what could not be captured, what was cut already.
+_WHOLE: Final = re.compile(r"0x[0-9a-f]+( <.*>)?|<.*>|\[… \d+ elements\]|\{… \d+ members( at 0x[0-9a-f]+)?\}", re.DOTALL)
 _FIRST: Final = ("class", "@")  # of an object: what it is, where it is
 _HEAD_MAX: Final = 80  # characters of those
 _KEY_MAX: Final = 40  # of a member's name, or a map's key
@@ -76,7 +78,9 @@ def _limited(value: Any, depth: int, elements: int, characters: int) -> Any:
 def _text(value: str, characters: int) -> str:
     if len(value) <= characters or _WHOLE.fullmatch(value) or _MORE.fullmatch(value):
         return value
-    return f"{value[:characters]}… {len(value) - characters} more"
+    cut = _TEXT_CUT.fullmatch(value)
+    own, before = (cut[1], int(cut[2])) if cut else (value, 0)
+    return value if len(own) <= characters else f"{own[:characters]}… {len(own) - characters + before} more"
 
 
 def _list(value: list[Any], depth: int, elements: int, characters: int) -> Any:

@@ -84,6 +84,14 @@ def test_what_is_left_out_is_counted() -> None:
     assert deep["@"] == "0x10" and deep["…"].endswith("more") and all(name == "@" or name == "…" or "elements]" in str(one) for name, one in deep.items())
 
 
+@given(st.text(min_size=300, max_size=900, alphabet="ab") | st.lists(st.integers(0, 9), min_size=200, max_size=400), st.integers(40, 90), st.integers(20, 39))
+def test_cut_twice_counts_as_cut_once(value: Any, first: int, second: int) -> None:
+    shown, _ = shorten(shorten(value, first)[0], second)
+    whole = shown if isinstance(value, str) else shown[-1]
+    kept = len(shown.partition("…")[0]) if isinstance(value, str) else len(shown) - 1
+    assert kept + int(whole.rsplit(" ", 2)[1]) == len(value)
+
+
 def test_small_values_stay_whole_beside_large_ones() -> None:
     shown, cut = shorten_all([5, list(range(1000)), "Live", "b" * 5000], 100)
     assert (shown[0], shown[2], cut) == (5, "Live", [False, True, False, True])

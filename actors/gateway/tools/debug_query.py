@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field, WithJsonSchema
 
-from actors.gateway.shown_values import ELEMENTS, VALUE_ROOM, function_names, named, part_of, shortened, with_names
+from actors.gateway.shown_values import ELEMENTS, VALUE_ROOM, function_names, named, part_of, share_of, shortened, with_names
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
 from strobe.model.query import Query, ReturnFilter
@@ -18,6 +18,7 @@ from strobe.render.events import line_tokens, query_text
 _DESCRIPTION: Final = "Timeline (calls, output, crashes) by filters or sql; eventId: all its values. Page: cursor. Poll: afterEventId=lastEventId."
 _CURSOR_LIKE: Final = "eyJ0" * 32  # room for the cursor that a shorter page gets
 _EVENT_TOKENS_LEAST: Final = 40  # no event in both forms is smaller, so a page never needs more of them
+_VALUES_LEAST: Final = 16  # tokens for an event's values
 _NOT_FILTERS: Final = ("session_id", "sql", "max_tokens")
 
 
@@ -60,7 +61,7 @@ async def run(arguments: QueryArguments, call: Call) -> Result:
     fitting = _fitting(result, arguments.max_tokens)
     if max(1, fitting) < len(reply.events):
         result = _ended_after(result, max(1, fitting), reply.ends)
-    return result if fitting or not reply.events else _without_texts(result, arguments.max_tokens)
+    return result if fitting or not reply.events else _with_less(result, arguments.max_tokens)
 
 
 def _ended_after(result: QueryResult, count: int, ends: list[store.PageEnd] | None) -> QueryResult:
@@ -111,7 +112,7 @@ def _check_filters(arguments: QueryArguments) -> None:
 
 async def _result(reply: store.QueryReply, limit: int, call: Call) -> QueryResult:
     names = await function_names(reply.function_addresses, reply.modules, call)
-    events, cut = shortened([with_names(_lean(event), names) for event in reply.events], limit)
+    events, cut = shortened([with_names(_lean(event), names) for event in reply.events], share_of(limit, len(reply.events)))
     return QueryResult(
         events=events,
         total_count=reply.total_count,
@@ -155,13 +156,29 @@ async def _one_value(arguments: QueryArguments, call: Call) -> Result:
     reply = await call.ask("store", ask, store.ValueReply, deadline_s=12)
     names = await function_names(reply.function_addresses, reply.modules, call)
     if arguments.path is None:
-        events, cut = shortened([with_names(_lean(reply.event), names)], arguments.max_tokens)
+        events, cut = shortened([with_names(_lean(reply.event), names)], share_of(arguments.max_tokens, 1))
         result = QueryResult(events=events, total_count=1, has_more=False, warnings=[*reply.warnings, *([cut] if cut else [])])
-        return result if _fitting(result, arguments.max_tokens) else _without_texts(result, arguments.max_tokens)
+        return result if _fitting(result, arguments.max_tokens) else _with_less(result, arguments.max_tokens)
     part = part_of(named(reply.value, names), arguments.path, reply.next_path, (arguments.max_tokens - VALUE_ROOM) // 2)
     shown = {"path": arguments.path, "type": reply.type_name or "", "value": part.value}
     more = [f"More: path={part.next_path}"] if part.next_path else []
     return QueryResult(value=shown, has_more=part.cut, warnings=[*reply.warnings, *more, *part.notes])
+
+
+def _with_less(result: QueryResult, limit: int) -> QueryResult:
+    """One event alone is larger than the reply may be: its values are cut further, at last its text is left out."""
+    share = share_of(limit, 1)
+    while share > _VALUES_LEAST:
+        share //= 2
+        events, cut = shortened(result.events or [], share)
+        if cut is None:
+            break
+        notes = result.warnings if any(note.startswith(cut[:20]) for note in result.warnings) else [*result.warnings, cut]
+        less = result.model_copy(update={"events": events, "warnings": notes})
+        if _fitting(less, limit):
+            return less
+        result = less
+    return result if all("text" not in event for event in result.events or []) else _without_texts(result, limit)
 
 
 def _without_texts(result: QueryResult, limit: int) -> QueryResult:

@@ -16,6 +16,7 @@ from strobe.lanes.layout import StringState
 from strobe.model.probe import Hook, Value
 
 Columns = dict[str, Any]
+NEAR: Final = 4  # numbers for each one wanted: reading the others too costs less than picking out
 _STRING: Final = struct.Struct("<HHB")  # layout.STRING
 _TYPE_AT: Final = 0  # where the payload of a call that an exception left holds descriptors of its type's name and of its message
 _MESSAGE_AT: Final = 8
@@ -120,8 +121,8 @@ class CallValues:
     def _fetch_payloads(self, numbers: Iterable[int]) -> None:
         wanted = sorted(set(numbers) - self._payloads.keys())
         if wanted and self._file.counts.snapshot().map.bytes_total:
-            found = self._run(f"SELECT n, body FROM payloads WHERE n BETWEEN {wanted[0]} AND {wanted[-1]} AND n IN ({_numbers(wanted)})").fetchall()
-            self._payloads |= dict(found)
+            only = "" if wanted[-1] - wanted[0] < NEAR * len(wanted) else f" AND n IN ({_numbers(wanted)})"
+            self._payloads |= dict(self._run(f"SELECT n, body FROM payloads WHERE n BETWEEN {wanted[0]} AND {wanted[-1]}{only}").fetchall())
 
     def _text_ids(self, call: CallOf) -> list[int]:
         hook = self._file.hooks.get(call.columns["hook"])
