@@ -238,7 +238,7 @@ class SessionWriter:
             self.pending_rows += 1
 
     def _take_hooks(self, header: Header) -> None:
-        fresh = [hook for hook in map(Hook.model_validate, header["hooks"]) if hook.id not in self._hooks.hooks]
+        fresh = [_without_ops(hook) for hook in map(Hook.model_validate, header["hooks"]) if hook.id not in self._hooks.hooks]
         types = {str(key): bytes(body) for key, body in (header.get("types") or {}).items()}
         modules = {str(path): int(bias) for path, bias in (header.get("modules") or {}).items()}
         self._rows["types"] += [{"key": key, "body": body} for key, body in types.items() if self.file.types.add(key, body)]
@@ -285,6 +285,11 @@ class SessionWriter:
             self.file.threads[known.id] = known
             self._rows["threads"].append({"id": known.id, "lane": lane, "pid": pid, "tid": tid, "name": name})
         return known.id
+
+
+def _without_ops(hook: Hook) -> Hook:
+    """What the recorder is told is of no use here, and no text."""
+    return hook.model_copy(update={"plan": hook.plan.model_copy(update={"ops": b""})})
 
 
 def _clock(points: Sequence[Any] | None) -> list[int] | None:

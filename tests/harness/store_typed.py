@@ -61,7 +61,7 @@ def hook(
 ) -> Hook:
     names = {"function": function, "function_raw": function, "full_name": function}
     place = Place(pattern="*", **names, module=MODULE, offset=0x1000 * number, size=16, file="/src/shop.cpp", line=number)
-    plan = Plan(ops=b"", typed=True, arguments=list(arguments), result=result, types=KEY, image=image, exit_image=exit_image, depth=3)
+    plan = Plan(ops=bytes(range(256)), typed=True, arguments=list(arguments), result=result, types=KEY, image=image, exit_image=exit_image, depth=3)
     return Hook(id=number, place=place, address=BIAS + place.offset, plan=plan)
 
 
