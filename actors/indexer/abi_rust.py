@@ -17,6 +17,7 @@ from actors.indexer.dwarf.unit import Entry
 _FAT: Final = (["data_ptr", "length"], ["pointer", "vtable"])
 _NESTING_MAX: Final = 16
 _WORD: Final = 8
+_WIDE: Final = 16  # of i128 and u128
 
 
 def rust_aggregate(entry: Entry, nesting: int = 0) -> Passing:
@@ -26,7 +27,7 @@ def rust_aggregate(entry: Entry, nesting: int = 0) -> Passing:
     if size == 0:
         return NOTHING
     if size > IN_REGISTERS:
-        return REFERENCE
+        return UNKNOWN if size <= 2 * _WIDE and _is_wide_pair(entry) else REFERENCE
     if entry.tag == dw.UNION_TYPE:
         return UNKNOWN
     children = list(entry.children())
@@ -44,6 +45,29 @@ def rust_aggregate(entry: Entry, nesting: int = 0) -> Passing:
     if pair is not None:
         return pair if is_tuple or _as_in_c(entry, size) == pair.pieces else UNKNOWN
     return Passing("registers", (Piece("integer", 0, size),)) if size <= _WORD and (is_tuple or _as_in_c(entry, size)) else UNKNOWN
+
+
+def _is_wide_pair(entry: Entry) -> bool:
+    """Two scalars of which one has 16 bytes: they travel in three registers or more, not behind a pointer."""
+    children = list(entry.children())
+    variants = next((child for child in children if child.tag == dw.VARIANT_PART), None)
+    if variants is not None:
+        told_by = variants.reference(dw.DISCR)
+        return told_by is not None and size_of(type_of(told_by)) == _WIDE
+    members = _sized([child for child in children if child.tag == dw.MEMBER])
+    return len(members) <= 2 and any(_is_wide(type_of(member)) for member in members)
+
+
+def _is_wide(entry: Entry | None) -> bool:
+    found = strip(entry)
+    for _ in range(_NESTING_MAX):
+        if found is None or found.tag not in AGGREGATE_TAGS or found.number(dw.BYTE_SIZE) != _WIDE:
+            break
+        members = _sized([child for child in found.children() if child.tag == dw.MEMBER])
+        if len(members) != 1:
+            break
+        found = strip(type_of(members[0]))
+    return found is not None and found.tag == dw.BASE_TYPE and found.number(dw.BYTE_SIZE) == _WIDE
 
 
 def _of(entry: Entry | None, nesting: int) -> Passing:
@@ -103,6 +127,8 @@ def _enum(part: Entry, size: int, nesting: int) -> Passing:
         return UNKNOWN
     if len(payloads) == 1 and payloads[0][0] == 0 and size_of(payloads[0][1]) == size:
         alone = _of(payloads[0][1], nesting)
+        if alone.kind == "registers" and alone.separate and len(alone.pieces) == 2:
+            return alone  # Option<&str>: the niche is in one of the two
         return INTEGER if alone.kind == "registers" and alone.pieces[0].kind == "integer" and len(alone.pieces) == 1 and size <= _WORD else UNKNOWN
     pieces = {_piece(kind, offset, nesting) for offset, kind in payloads}
     if len(pieces) != 1 or tag.offset != 0:
