@@ -83,10 +83,11 @@ def layout(shapes: Shapes, record: Record) -> Layout:
     walk = _Walk(shapes)
     walk.record(record, 0, (), 0, virtual_too=True)
     labels = _labels(walk.found)
-    fields = [
-        Field(label, _shape(shapes, record, walk.found, one), one.number, one.offset, one.bits, one.shift)
-        for label, one in zip(labels, walk.found, strict=True)
-    ]
+    fields = []
+    for label, one in zip(labels, walk.found, strict=True):
+        shape = _shape(shapes, record, walk.found, one)
+        bits = one.bits if isinstance(shape, IntegerShape | EnumShape) else 0
+        fields.append(Field(label, shape, one.number, one.offset, bits, one.shift))
     return Layout(fields, list(walk.virtual.values()))
 
 

@@ -92,7 +92,10 @@ class RecordShape(Shape):
             data = view.fetch(start, size)
             if isinstance(data, Missing):
                 is_whole = data.address == start and size <= BLOCK_MAX
-                found[MORE if is_whole else field.label] = str(data) if is_whole or field.bits else field.shape.apart(view, start, depth, data)
+                if is_whole:
+                    found.setdefault(MORE, str(data))
+                else:
+                    found[field.label] = str(data) if field.bits else field.shape.apart(view, start, depth, data)
             else:
                 found[field.label] = of_bits(field, data) if field.bits else field.shape.show(view, data, 0, start, depth)
 

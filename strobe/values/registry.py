@@ -16,6 +16,7 @@ from strobe.values.forms import Form
 from strobe.values.places import stem
 from strobe.values.rules import Rule, read_folder
 from strobe.values.shapes import Shapes
+from strobe.values.sound import sound
 
 FOLDER: Final = Path(__file__).resolve().parent / "formatters"
 PROJECT_FOLDER: Final = ".strobe/formatters"
@@ -78,7 +79,7 @@ class Formatters:
     def _kept(self, table: TypeTable) -> tuple[TypeTable, Shapes, dict[TypeId, Form | None]]:
         kept = self._tables.get(id(table))
         if kept is None:
-            kept = self._tables[id(table)] = (table, Shapes(table, self), {})
+            kept = self._tables[id(table)] = (table, Shapes(sound(table), self), {})
             if len(self._tables) > _TABLES_MAX:
                 self._tables.popitem(last=False)
         return kept

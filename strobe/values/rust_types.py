@@ -99,7 +99,7 @@ class Cases:
 def cases_of(table: TypeTable, part: VariantPart) -> Cases:
     told_by = part.discriminant
     size = table.size(told_by.type) if told_by is not None else None
-    if told_by is None or not size:
+    if told_by is None or not size or size > 16:
         there = [variant for variant in part.variants if not any(is_uninhabited(table, one.type) for one in variant.members)]
         return Cases(0, 0, tuple(_case(table, variant, 0) for variant in there[:1]))
     return Cases(told_by.offset, size, tuple(_case(table, variant, size) for variant in part.variants))

@@ -56,6 +56,7 @@ class Shapes:
     def of(self, number: TypeId) -> Shape:
         shape = self._made.get(number)
         if shape is None:
+            self._made[number] = Words("<cut>")  # of a type that needs itself to be made: only damaged ones do
             shape = self._made[number] = self._make(number)
         return shape
 
