@@ -81,16 +81,10 @@ def assemble(outline: Outline, typing: Typing | None = None) -> Plan:
 
 
 def _programs(typing: Typing, walks: list[tuple[int, TypeId, bool]]) -> list[tuple[int, int]]:
-    """(payload offset, index of the program). Where several values share the budget, what is nearest to each comes before what is deep in one."""
+    """(payload offset, index of the program)."""
     compiler, depth = typing.compiler, typing.depth
-    depths = [1, depth] if len(walks) > 1 and depth > 1 else [depth]
-    found: dict[tuple[int, int], None] = {}
-    for one in depths:
-        for at, number, pointed in walks:
-            program = compiler.pointed(number, one) if pointed else compiler.program(number, one)
-            if program != WALK_NOTHING:
-                found[at, program] = None
-    return list(found)
+    found = [(at, compiler.pointed(number, depth) if pointed else compiler.program(number, depth)) for at, number, pointed in walks]
+    return [(at, program) for at, program in found if program != WALK_NOTHING]
 
 
 def _argument(signature: Signature, argument: Argument, number: TypeId | None, enter: _Side) -> Value:

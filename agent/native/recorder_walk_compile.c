@@ -21,7 +21,7 @@ static uint64_t step_reads(const struct lane_walk_step *step)
     case LANE_WALK_OP_TEXT:
         return size == 1 || size == 2 || size == 4 ? pointer : ~0ull;
     case LANE_WALK_OP_ARRAY:
-        return size && small_a && small_b ? most(pointer, a + (step->flags & LANE_WALK_FLAG_COUNT_32 ? 4 : 8)) : ~0ull;
+        return size && small_a && (small_b || -b <= WALK_BYTES_MAX) ? most(pointer, a + (step->flags & LANE_WALK_FLAG_COUNT_32 ? 4 : 8)) : ~0ull;
     case LANE_WALK_OP_EACH:
         return small_a ? most(step->offset + size * step->limit, step->flags & LANE_WALK_FLAG_COUNTED ? a + 2 : 0) : ~0ull;
     case LANE_WALK_OP_WHEN:

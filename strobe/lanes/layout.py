@@ -251,7 +251,7 @@ class WalkOp(enum.IntEnum):
     END = 0
     POINT = 1  # field `offset` is a pointer: `size` bytes there, then `target` on them
     TEXT = 2  # field `offset` is a pointer to characters of `size` bytes that end with a 0: at most `limit` of them, the 0 too where it comes
-    ARRAY = 3  # field `offset` is a pointer, field `a` how many elements of `size` bytes (WalkFlag), `b` bytes behind it: at most `limit`; `target` on each
+    ARRAY = 3  # field `offset` is a pointer, `a` how many elements of `size` bytes (WalkFlag), `b` behind it (or before): at most `limit`; target on each
     EACH = 4  # `limit` objects of `size` bytes in a row, in the object itself at `offset`: `target` on each
     WHEN = 5  # `target` on the same object if the unsigned number of `size` bytes at `offset` is in a..b
     LIST = 6  # field `offset` points to the first node (`size` bytes), its field `a` to the next; ends at null, at the first node, at SENTINEL

@@ -52,7 +52,6 @@ class FormSteps:
             forms.Parts: self._parts,
             forms.Maybe: self._maybe,
             forms.Choice: self._choice,
-            forms.Either: self._either,
             forms.Owner: self._owner,
             forms.Erased: self._erased,
             forms.Time: self._nothing,
@@ -62,7 +61,12 @@ class FormSteps:
             forms.Hidden: self._nothing,
         }
 
-    def of(self, form: Form, at: int, depth: int) -> list[Step]:
+    def of(self, form: Form, at: int, depth: int, size: int) -> list[Step]:
+        """`size`: of the object."""
+        if isinstance(form, forms.Sequence) and form.inline:
+            return self._inline(form, at, depth, size)
+        if isinstance(form, forms.Either):
+            return self._either(form, at, depth, size)
         if isinstance(form, _OUTSIDE):
             if depth <= 0:
                 return []
@@ -82,12 +86,15 @@ class FormSteps:
 
     def _sequence(self, form: forms.Sequence, at: int, depth: int) -> list[Step]:
         limit = self._compiler.text if form.as_text else self._compiler.elements
-        if not form.inline:
-            if depth <= 0 and not form.as_text:
-                return []
-            return self._counted(_Row(form.data, form.stride, limit, form.count, form.end), at, form.element, depth - 1)
-        fixed = form.count.fixed if form.count is not None and form.count.size == 0 else limit
-        return self._compiler.each(form.element, form.stride, min(fixed, limit), at + form.data, depth)
+        if depth <= 0 and not form.as_text:
+            return []
+        return self._counted(_Row(form.data, form.stride, limit, form.count, form.end), at, form.element, depth - 1)
+
+    def _inline(self, form: forms.Sequence, at: int, depth: int, size: int) -> list[Step]:
+        """All that there is room for in the object, where only the running program knows how many there are."""
+        fixed = form.count.fixed if form.count is not None and form.count.size == 0 else self._compiler.elements
+        room = max(0, size - form.data) // form.stride if form.stride > 0 else 0
+        return self._compiler.each(form.element, form.stride, min(fixed, room, self._compiler.elements), at + form.data, depth)
 
     def _bits(self, form: forms.Bits, at: int, _depth: int) -> list[Step]:
         """Its words as far as elements are shown. Where a pointer says that they end sooner, no more than the word it points to."""
@@ -132,7 +139,7 @@ class FormSteps:
         return [Step(WalkOp.BTREE, at + form.root, form.leaf_size, target, nodes, a=at + form.height.offset, b=form.edges | form.length << 32)]
 
     def _in_node(self, kind: TypeId, at: int, length: int, depth: int) -> list[Step]:
-        size = self._compiler.table.size(kind)
+        size = self._compiler.size(kind)
         if not size or not self._compiler.object(kind, 0, depth):
             return []
         return [Step(WalkOp.EACH, at, size, self._compiler.target(kind, depth), NODE_KEYS, WalkFlag.COUNTED, a=length)]
@@ -152,8 +159,8 @@ class FormSteps:
             found += self._compiler.when(form.index, index, index, at, self._compiler.object(kind, at + form.offset, depth))
         return found
 
-    def _either(self, form: forms.Either, at: int, depth: int) -> list[Step]:
-        then, otherwise = self.of(form.then, at, depth), self.of(form.otherwise, at, depth)
+    def _either(self, form: forms.Either, at: int, depth: int, size: int) -> list[Step]:
+        then, otherwise = self.of(form.then, at, depth, size), self.of(form.otherwise, at, depth, size)
         when = self._compiler.when
         return [*when(form.test, form.low, form.high, at, then), *when(form.test, form.low, form.high, at, otherwise, inverted=True)]
 
@@ -166,7 +173,7 @@ class FormSteps:
             return found
         if form.length is None:
             return found + self._compiler.point(at + form.pointer, form.target, depth - 1, form.skip)
-        stride = self._compiler.table.size(form.target) or 0
+        stride = self._compiler.size(form.target)
         return found + self._counted(_Row(form.pointer, stride, self._compiler.elements, form.length, skip=form.skip), at, form.target, depth - 1)
 
     def _erased(self, form: forms.Erased, at: int, depth: int) -> list[Step]:

@@ -13,7 +13,9 @@ _PACKED: Final = struct.Struct("<BBHIIIQQ")
 assert _PACKED.size == WALK_STEP_BYTES
 NOTHING: Final = -1  # a target without a program
 LIMIT_MAX: Final = 0xFFFF
+_LOW: Final = 0xFFFF_FFFF
 WORD_MAX: Final = (1 << 64) - 1
+BYTES_MAX: Final = 1 << 24  # of an object, an element, a node, and of what is read of them (agent/native/recorder_walk.h)
 _DISPATCHES: Final = frozenset({WalkOp.EACH, WalkOp.WHEN})
 
 
@@ -35,10 +37,30 @@ class Step:
         """False: it only runs its target."""
         return self.op not in _DISPATCHES
 
+    @property
+    def reads(self) -> int:
+        """Bytes of its object that it reads itself: the object must have them."""
+        pointer, low_a, high_a, low_b = self.offset + 8, (self.a & _LOW) + 8, (self.a >> 32) + 8, (self.b & _LOW) + 8
+        if self.op == WalkOp.EACH:
+            return max(self.offset + self.size * self.limit, self.a + 2 if WalkFlag.COUNTED in self.flags else 0)
+        if self.op == WalkOp.WHEN:
+            return self.offset + self.size
+        if self.op == WalkOp.BLOCKS:
+            return max(self.offset, self.a) + 32
+        if self.op in (WalkOp.MAPPED, WalkOp.RING):
+            return max(pointer, low_a, high_a, low_b if self.op == WalkOp.RING else 0)
+        if self.op in (WalkOp.ARRAY, WalkOp.SWISS, WalkOp.BTREE, WalkOp.DYNAMIC):
+            return max(pointer, self.a + 8)
+        return 0 if self.op in (WalkOp.AT, WalkOp.END) else pointer
+
+    @property
+    def gives(self) -> int:
+        """Bytes of what its target runs on, unless that is the same object."""
+        return self.limit if self.op == WalkOp.DYNAMIC else self.size
+
     def packed(self, target: int) -> bytes:
         """`target`: index of a step, or WALK_NOTHING."""
-        size = min(self.size, 0xFFFF_FFFF)
-        return _PACKED.pack(self.op, self.flags, min(self.limit, LIMIT_MAX), self.offset, size, target, self.a & WORD_MAX, self.b & WORD_MAX)
+        return _PACKED.pack(self.op, self.flags, min(self.limit, LIMIT_MAX), self.offset, self.size, target, self.a & WORD_MAX, self.b & WORD_MAX)
 
 
 END: Final = Step(WalkOp.END).packed(WALK_NOTHING)

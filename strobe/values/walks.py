@@ -7,44 +7,42 @@ all that point to it with as much depth left: types that contain pointers to the
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, Protocol
+from typing import Final
 
 from strobe.lanes.layout import WALK_NOTHING, WalkFlag, WalkOp
-from strobe.model.type_nodes import Array, Integer, Member, Pointer, Record, TypeId, VariantPart
+from strobe.model.type_nodes import Array, Member, Pointer, Record, TypeId, VariantPart
 from strobe.model.types import TypeTable
 from strobe.values.forms import Form, Number
+from strobe.values.registry import Formatters
 from strobe.values.walk_forms import FormSteps
-from strobe.values.walk_steps import END, NOTHING, Condition, Step, condition
+from strobe.values.walk_steps import BYTES_MAX, END, NOTHING, Condition, Step, condition
 
 ELEMENTS: Final = 100
 TEXT: Final = 1024
 DYNAMIC_BYTES: Final = 192  # more than its class says, for an object that may be of a derived class
+FLEXIBLE_BYTES: Final = 256
+POINTER_BYTES: Final = 8
+VTABLE_HEAD: Final = 16  # before where objects point: how far the whole object is, and its type's information
 STEPS_MAX: Final = 256  # of one program
 _NESTING_MAX: Final = 48
-_TEXT_ENCODINGS: Final = frozenset({"char", "utf"})
-
-
-class FormSource(Protocol):
-    """`values.registry.Formatters`."""
-
-    def form(self, table: TypeTable, number: TypeId) -> Form | None: ...
 
 
 class WalkCompiler:
     """One section of programs. `depth`: how many pointers are followed from the object on, as the Reader counts them; texts are copied at every depth."""
 
-    def __init__(self, table: TypeTable, formatters: FormSource, elements: int = ELEMENTS, text: int = TEXT) -> None:
+    def __init__(self, table: TypeTable, formatters: Formatters, elements: int = ELEMENTS, text: int = TEXT) -> None:
         self.table = table
         self.elements = elements
         self.text = text
         self._formatters = formatters
-        self._forms: dict[TypeId, Form | None] = {}
+        self._shapes = formatters.shapes(table)
         self._programs: list[tuple[Step, ...]] = []
         self._numbers: dict[tuple[TypeId, int, int], int] = {}  # (type, depth, where it begins in the program's object)
         self._anonymous: dict[tuple[Step, ...], int] = {}
         self._waiting: deque[tuple[int, TypeId, int, int]] = deque()
         self._starts: list[int] = []  # of each program: index of its first step, or WALK_NOTHING
         self._section = bytearray()
+        self._plain: dict[tuple[TypeId, int], bool] = {}
         self._nesting = 0
         self._form_steps = FormSteps(self)
 
@@ -58,8 +56,8 @@ class WalkCompiler:
 
     def at(self, address: int, number: TypeId, depth: int, thread_local: bool = False) -> int:
         """For an object at a known address, or so many bytes from the thread pointer on."""
-        size = self.table.size(number)
-        if not size:
+        size = self.size(number)
+        if not 0 < size <= BYTES_MAX:
             return WALK_NOTHING
         flags = WalkFlag.THREAD_LOCAL if thread_local else WalkFlag(0)
         return self._placed(self.anonymous([Step(WalkOp.AT, size=size, target=self.target(number, depth), flags=flags, a=address)]))
@@ -67,6 +65,13 @@ class WalkCompiler:
     def place(self, steps: list[Step]) -> int:
         """The same for steps made by others, of `anonymous`'s numbers."""
         return self._placed(self.anonymous(steps))
+
+    def size(self, number: TypeId) -> int:
+        """Bytes, as the reader has them; 0 for what has none."""
+        return self._shapes.of(number).size or 0
+
+    def form(self, number: TypeId) -> Form | None:
+        return self._formatters.form(self.table, number)
 
     def section(self) -> bytes:
         return bytes(self._section)
@@ -98,14 +103,14 @@ class WalkCompiler:
 
     def object(self, number: TypeId, at: int, depth: int) -> list[Step]:
         """Steps for an object of the type, `at` bytes into what the program runs on."""
-        if self._nesting > _NESTING_MAX:
+        if self._nesting > _NESTING_MAX or at > BYTES_MAX:
             return []
         self._nesting += 1
         try:
             form = self.form(number)
             if form is not None:
-                return self._form_steps.of(form, at, depth)
-            node = self.table.stripped(number)
+                return self._form_steps.of(form, at, depth, self.size(number))
+            node = self._shapes.node(number)
             if isinstance(node, Pointer):
                 return self._pointer(node, at, depth)
             if isinstance(node, Array):
@@ -116,21 +121,28 @@ class WalkCompiler:
 
     def point(self, at: int, number: TypeId, depth: int, skip: int = 0) -> list[Step]:
         """To follow the pointer at `at` to an object of the type, `skip` bytes behind where it points."""
-        size = self.table.size(number)
+        size = self.size(number)
         if not size:
             return []
-        node = self.table.stripped(number)
-        if isinstance(node, Record) and node.polymorphic:
-            return [Step(WalkOp.POINT, at, skip + size + DYNAMIC_BYTES, self.target(number, depth, skip), flags=WalkFlag.SOFT)]
-        return [Step(WalkOp.POINT, at, skip + size, self.target(number, depth, skip))]
+        node = self._shapes.node(number)
+        more = self._more(node) if isinstance(node, Record) else 0
+        flags = WalkFlag.SOFT if more else WalkFlag(0)
+        return [Step(WalkOp.POINT, at, min(skip + size + more, BYTES_MAX), self.target(number, depth, skip), flags=flags)]
 
     def each(self, element: TypeId, stride: int, limit: int, at: int, depth: int) -> list[Step]:
         """For `limit` elements in a row."""
-        if limit <= 0 or stride <= 0 or not self.object(element, 0, depth):
+        if limit <= 0 or stride <= 0 or self._is_plain(element, depth):
             return []
         if limit == 1:
             return self.object(element, at, depth)
         return [Step(WalkOp.EACH, at, stride, self.target(element, depth), limit)]
+
+    def _is_plain(self, number: TypeId, depth: int) -> bool:
+        """Whether nothing in an object of the type leads out of it."""
+        key = (self._shapes.resolved(number), depth)
+        if key not in self._plain:
+            self._plain[key] = not self.object(number, 0, depth)
+        return self._plain[key]
 
     def when(self, test: Number, low: int, high: int, at: int, steps: list[Step], *, inverted: bool = False) -> list[Step]:
         """`steps` where the number is in low..high; where no step can tell, always: what is copied needlessly does no harm."""
@@ -141,30 +153,41 @@ class WalkCompiler:
             return [found.step(self.anonymous(steps), inverted=inverted)]
         return [] if found is inverted else steps
 
-    def form(self, number: TypeId) -> Form | None:
-        if number not in self._forms:
-            self._forms[number] = self._formatters.form(self.table, number)
-        return self._forms[number]
-
     def _pointer(self, node: Pointer, at: int, depth: int) -> list[Step]:
-        unit = text_unit(self.table, node)
-        if unit:
+        if node.size != POINTER_BYTES:
+            return []
+        unit = self._shapes.unit(node.target) if node.form == "pointer" else None
+        if unit is not None:
             return [Step(WalkOp.TEXT, at, unit, limit=self.text)]
-        return self.point(at, node.target, depth - 1) if depth > 0 and node.size == 8 else []
+        return self.point(at, node.target, depth - 1) if depth > 0 else []
 
     def _array(self, node: Array, at: int, depth: int) -> list[Step]:
-        size = self.table.size(node.element)
-        if not size or not node.size:
-            return []
-        return self.each(node.element, size, min(node.size // size, self.elements), at, depth)
+        size = self.size(node.element)
+        return self.each(node.element, size, min(node.size // size, self.elements), at, depth) if size and node.size else []
+
+    def _more(self, node: Record) -> int:
+        """Bytes that may follow what a record's type says: a derived class's own, or a flexible array's."""
+        if node.polymorphic:
+            return DYNAMIC_BYTES
+        last = self._shapes.node(node.members[-1].type) if node.members else None
+        return FLEXIBLE_BYTES if isinstance(last, Array) and not last.size and node.form != "union" else 0
 
     def _record(self, node: Record, at: int, depth: int) -> list[Step]:
-        found: list[Step] = []
+        found: list[Step] = self._virtual_bases(node, at)
         for base in node.bases:
             if base.offset is not None:
                 found += self.object(base.type, at + base.offset, depth)
         found += self._members(node.members, at, depth)
         return found + (self._variants(node.variant_part, at, depth) if node.variant_part is not None else [])
+
+    def _virtual_bases(self, node: Record, at: int) -> list[Step]:
+        """Where they are says the vtable, before the place that the object points to."""
+        slots = [base.slot for base in node.bases if base.slot is not None and base.slot < 0]
+        if node.vtable is None or not slots:
+            return []
+        before = max(VTABLE_HEAD, -min(slots))
+        pointer = at + node.vtable
+        return [Step(WalkOp.ARRAY, pointer, 8, limit=before // 8, flags=WalkFlag.END_POINTER, a=pointer, b=-before)]
 
     def _members(self, members: tuple[Member, ...], at: int, depth: int) -> list[Step]:
         found: list[Step] = []
@@ -176,7 +199,7 @@ class WalkCompiler:
     def _variants(self, part: VariantPart, at: int, depth: int) -> list[Step]:
         """One WHEN for each range of each variant; the one that takes all other values is behind the NOTs of all the others'."""
         told_by = part.discriminant
-        size = self.table.size(told_by.type) if told_by is not None else None
+        size = self.size(told_by.type) if told_by is not None else 0
         if told_by is None or size not in (1, 2, 4, 8):
             return [step for variant in part.variants for step in self._members(variant.members, at, depth)]
         test = Number(told_by.offset, size)
@@ -197,7 +220,8 @@ class WalkCompiler:
         """Where the program begins in the section, once it and all that it refers to are in it."""
         while self._waiting:
             number, kind, depth, begin = self._waiting.popleft()
-            self._programs[number] = tuple(self.object(kind, begin, depth)[:STEPS_MAX])
+            found = self.object(kind, begin, depth)[:STEPS_MAX]
+            self._programs[number] = tuple(step for step in found if self._needs((step,)) <= begin + self.size(kind))
         first = len(self._starts)
         at = self.steps
         for steps in self._programs[first:]:
@@ -209,12 +233,23 @@ class WalkCompiler:
         return WALK_NOTHING if program == NOTHING else self._starts[program]
 
     def _emit(self, steps: tuple[Step, ...]) -> None:
-        """What needs no other program first: where a budget cuts, everything near is there."""
-        kept = [step for step in steps if self._kept(step)]
-        targets = {id(step): WALK_NOTHING if step.target == NOTHING else self._starts[step.target] for step in kept}
-        for step in sorted(kept, key=lambda one: targets[id(one)] != WALK_NOTHING):
-            self._section += step.packed(targets[id(step)])
+        for step in steps:
+            if self._kept(step):
+                self._section += step.packed(WALK_NOTHING if step.target == NOTHING else self._begins(step))
         self._section += END
+
+    def _begins(self, step: Step) -> int:
+        """Where its target begins; nothing where that would read more than there is: a form that speaks of more than its type has."""
+        same = step.op == WalkOp.WHEN
+        return self._starts[step.target] if same or self._needs(self._programs[step.target]) <= step.gives else WALK_NOTHING
+
+    def _needs(self, steps: tuple[Step, ...]) -> int:
+        """Bytes of its object that a program reads."""
+        most = 0
+        for step in steps:
+            inner = self._needs(self._programs[step.target]) if step.op == WalkOp.WHEN and step.target != NOTHING else 0
+            most = max(most, step.reads, inner)
+        return most
 
     def _kept(self, step: Step) -> bool:
         return step.copies or (step.target != NOTHING and self._is_something(self._programs[step.target]))
@@ -222,14 +257,6 @@ class WalkCompiler:
     def _is_something(self, steps: tuple[Step, ...]) -> bool:
         """Chains of steps that copy nothing themselves are finite: they follow how objects contain each other."""
         return any(self._kept(step) for step in steps)
-
-
-def text_unit(table: TypeTable, pointer: Pointer) -> int:
-    """Bytes of a character, of a pointer that C and C++ programs use for texts; 0 for others."""
-    target = table.stripped(pointer.target)
-    if pointer.form != "pointer" or pointer.size != 8 or not isinstance(target, Integer) or target.language == "rust":
-        return 0
-    return target.size if target.encoding in _TEXT_ENCODINGS and target.size in (1, 2, 4) else 0
 
 
 def _unsigned(ranges: tuple[tuple[int, int], ...], size: int) -> list[tuple[int, int]]:

@@ -14,8 +14,9 @@ from strobe.model.types import FIRST_NODES, TypeTable
 from strobe.model.watch import Watch
 from strobe.values.bundle import Bundle
 from strobe.values.plan_parts import Extra, with_walks
+from strobe.values.registry import Formatters
 from strobe.values.walk_steps import NOTHING, Step
-from strobe.values.walks import FormSource, WalkCompiler
+from strobe.values.walks import WalkCompiler
 from strobe.values.watch_walks import Unwatchable, hops, program
 
 ELEMENTS: Final = 16
@@ -53,7 +54,7 @@ class Resolved:
     root: Root | None
     problem: str | None = None
 
-    def described(self, forms: FormSource) -> tuple[int | None, int | None, str | None]:
+    def described(self, forms: Formatters) -> tuple[int | None, int | None, str | None]:
         """(address of the root, size of the value, its type's name). Raises Unwatchable."""
         if self.root is None:
             return None, None, None
@@ -62,7 +63,7 @@ class Resolved:
         return self.root.address, table.size(end), table[end].name
 
 
-def watched(plan: Plan, watches: Sequence[Resolved], own: Bundle | None, forms: FormSource, depth: int) -> tuple[Plan, dict[str, str]]:
+def watched(plan: Plan, watches: Sequence[Resolved], own: Bundle | None, forms: Formatters, depth: int) -> tuple[Plan, dict[str, str]]:
     """(the plan that reads these too, why those that it can't read are left out, by label). `own`: the types that the plan's values count in."""
     values: list[WatchValue] = []
     problems: dict[str, str] = {}
@@ -75,7 +76,7 @@ def watched(plan: Plan, watches: Sequence[Resolved], own: Bundle | None, forms: 
     return plan.model_copy(update={"watches": values}), problems
 
 
-def _added(plan: Plan, one: Resolved, own: Bundle | None, forms: FormSource, depth: int) -> tuple[Plan, WatchValue]:
+def _added(plan: Plan, one: Resolved, own: Bundle | None, forms: Formatters, depth: int) -> tuple[Plan, WatchValue]:
     argument = _argument(plan, one.path)
     if argument is not None:
         return _argument_added(plan, one, argument, own, forms, depth)
@@ -89,7 +90,7 @@ def _added(plan: Plan, one: Resolved, own: Bundle | None, forms: FormSource, dep
     return made, WatchValue(label=one.watch.label, expr=one.watch.expr if one.path else None, types=root.key, type=root.type, address=root.address)
 
 
-def _argument_added(plan: Plan, one: Resolved, number: int, own: Bundle | None, forms: FormSource, depth: int) -> tuple[Plan, WatchValue]:
+def _argument_added(plan: Plan, one: Resolved, number: int, own: Bundle | None, forms: Formatters, depth: int) -> tuple[Plan, WatchValue]:
     value = plan.arguments[number]
     if own is None or value.type is None or plan.types is None:
         raise Unwatchable(f"`{value.name}` is not captured by its type here")
