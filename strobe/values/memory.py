@@ -58,6 +58,15 @@ class Image:
         return cls(payload, parse_regions(payload[offset : offset + length]))
 
     def read(self, address: int, size: int) -> bytes | Missing:
+        index = bisect.bisect_right(self._starts, address) - 1
+        if index >= 0:  # nearly always one region has it all
+            region = self._regions[index]
+            found = region.data[address - region.address : address - region.address + size]
+            if len(found) == size:
+                return found
+        return self._pieces(address, size)
+
+    def _pieces(self, address: int, size: int) -> bytes | Missing:
         found = bytearray()
         at = address
         while len(found) < size:
@@ -72,7 +81,7 @@ class Image:
     def _holding(self, address: int) -> Region | Missing:
         """The region that has the byte at `address`; of several the one that begins last."""
         index = bisect.bisect_right(self._starts, address) - 1
-        missing = Missing("uncaptured", address)
+        missing: Missing | None = None
         while index >= 0 and self._starts[index] + self._longest >= address:
             region = self._regions[index]
             over = address - region.address
@@ -81,7 +90,7 @@ class Image:
             if over == len(region.data) and region.state != RegionState.OK:
                 missing = Missing("unreadable" if region.state == RegionState.UNREADABLE else "cut", address)
             index -= 1
-        return missing
+        return missing or Missing("uncaptured", address)
 
 
 def parse_regions(image: bytes) -> list[Region]:

@@ -15,6 +15,7 @@ Json = Any  # None, bool, int, float, str, list and dict with texts as keys: wha
 VALUES_MAX: Final = 20_000  # shown in one answer, members and elements counted
 NESTING_MAX: Final = 48  # values inside values, whatever is between them
 BLOCK_MAX: Final = 1 << 20  # bytes read at once
+_SPACE: Final = 1 << 64
 CUT: Final = "<cut>"
 MORE: Final = "…"
 
@@ -49,11 +50,11 @@ class View:
         self.level = 0
 
     def fetch(self, address: int, size: int) -> bytes | Missing:
-        if not 0 <= size <= BLOCK_MAX:
-            return Missing("cut", address)
-        if not 0 <= address <= (1 << 64) - size:
-            return Missing("unreadable", address & ((1 << 64) - 1))
-        return self.memory.read(address, size) if size else b""
+        if 0 < size <= BLOCK_MAX and 0 <= address <= _SPACE - size:
+            return self.memory.read(address, size)
+        if size == 0:
+            return b""
+        return Missing("unreadable", address & (_SPACE - 1)) if 0 < size <= BLOCK_MAX else Missing("cut", address)
 
     def prefix(self, address: int, size: int) -> tuple[bytes, Missing | None]:
         """As many of the bytes as are there, and why not all."""
