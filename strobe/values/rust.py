@@ -9,7 +9,7 @@ from strobe.values import rust_types
 from strobe.values.memory import Missing
 from strobe.values.records import RecordShape
 from strobe.values.rust_types import form
-from strobe.values.view import Json, Shape, View
+from strobe.values.view import CUT, NESTING_MAX, Json, Shape, View
 
 if TYPE_CHECKING:
     from strobe.values.shapes import Shapes
@@ -48,6 +48,14 @@ class VariantsShape(Shape):
         return not self.bare or any(one.payload is not None and self.shapes.of(one.payload.type).is_object for one in self.cases.cases)
 
     def show(self, view: View, data: bytes, at: int, address: int, depth: int, /) -> Json:
+        if view.level >= NESTING_MAX:  # only damaged types are inside of themselves
+            return CUT
+        view.level += 1
+        shown = self._shown(view, data, at, address, depth)
+        view.level -= 1
+        return shown
+
+    def _shown(self, view: View, data: bytes, at: int, address: int, depth: int) -> Json:
         start = at + self.cases.offset
         case = self._case(int.from_bytes(data[start : start + self.cases.size], "little"))
         if isinstance(case, str):
@@ -60,6 +68,14 @@ class VariantsShape(Shape):
         return self._said(case, (shape.show(view, data, at + offset, address + offset, depth) if fits else shape.apart(view, address + offset, depth, None),))
 
     def apart(self, view: View, address: int, depth: int, missing: Missing | None, /) -> Json:
+        if view.level >= NESTING_MAX:
+            return CUT
+        view.level += 1
+        shown = self._apart(view, address, depth, missing)
+        view.level -= 1
+        return shown
+
+    def _apart(self, view: View, address: int, depth: int, missing: Missing | None) -> Json:
         value = view.word(address + self.cases.offset, self.cases.size) if self.cases.size else 0
         if isinstance(value, Missing):
             return str(missing or value)
