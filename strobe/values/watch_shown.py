@@ -5,10 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from strobe.expression import Expression, Scalar, Unavailable, Value, evaluate, parse
 from strobe.model.probe import Plan, WatchValue
+from strobe.model.types import TypeTable
 from strobe.values.bundle import Bundle
 from strobe.values.memory import PAYLOAD_BASE, Image
 from strobe.values.reader import Reader
@@ -38,8 +39,11 @@ class _Root:
         return ()
 
 
+ReaderOf: TypeAlias = Callable[[WatchValue, Bundle, TypeTable, Image], Reader]
+
+
 def watch_values(
-    plan: Plan, payload: bytes, *, entered: bool, bundle_of: Callable[[str], Bundle | None], forms: Forms, reader_of: Callable[[Bundle, Image], Reader]
+    plan: Plan, payload: bytes, *, entered: bool, bundle_of: Callable[[str], Bundle | None], forms: Forms, reader_of: ReaderOf
 ) -> dict[str, Any]:
     """By label. Those that begin at an argument are read on entry only. `<unavailable: …>` says why one could not be read."""
     image = Image.of(payload, plan.image if entered else plan.exit_image)
@@ -52,13 +56,13 @@ def watch_values(
 
 
 def _shown(
-    watch: WatchValue, plan: Plan, payload: bytes, bundle: Bundle, image: Image, forms: Forms, reader_of: Callable[[Bundle, Image], Reader]
+    watch: WatchValue, plan: Plan, payload: bytes, bundle: Bundle, image: Image, forms: Forms, reader_of: ReaderOf
 ) -> Any:
     at = _place(watch, plan, payload)
     if at is None:
         return "<not captured>"
     if watch.expr is None:
-        return reader_of(bundle, image).at(watch.type, at)
+        return reader_of(watch, bundle, bundle.table, image).at(watch.type, at)
     world = World(bundle.table, image, forms)
     outcome = evaluate(_parsed(watch.expr), _Root(TypedValue(world, watch.type, at)))
     if isinstance(outcome, Unavailable):
@@ -66,7 +70,7 @@ def _shown(
     if isinstance(outcome, Scalar):
         return outcome.value
     assert isinstance(outcome, TypedValue)  # the scope knows no others
-    reader = reader_of(Bundle(world.table, bundle.codes), image)
+    reader = reader_of(watch, bundle, world.table, image)
     if outcome.at is not None and outcome.bits is None:
         return reader.at(outcome.type, outcome.at)
     raw = outcome.raw()

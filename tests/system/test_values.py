@@ -127,8 +127,8 @@ async def test_watches_of_a_running_program(strobe: Strobe) -> None:
     session = await strobe.launch(program("shop.cpp", "-O0"), "100000", "5", root=TARGETS, trace=["shop::place"])
     reply = await strobe.call("debug_trace", sessionId=session, watches={"add": [{"expr": "shop::gTill->opened", "label": "opened"}]})
     (active,) = reply["activeWatches"]
-    assert active["typeName"] == "long" and active["size"] == 8 and active["functions"] == 1 and active["address"].startswith("0x")
-    mark = (await strobe.call("debug_query", sessionId=session, limit=1))["lastEventId"]
+    assert active["typeName"] == "long int" and active["size"] == 8 and active["functions"] == 1 and active["address"].startswith("0x")
+    mark = await newest(strobe, session)
     await until(strobe, session, lambda event: event.get("watchValues") == {"opened": 7}, afterEventId=mark)
     with pytest.raises(ToolError) as caught:
         await strobe.call("debug_trace", sessionId=session, watches={"add": [{"expr": "shop::gTil->opened"}]})
@@ -138,7 +138,7 @@ async def test_watches_of_a_running_program(strobe: Strobe) -> None:
     assert caught.value.code == "WATCH_FAILED" and "nosuch" in str(caught.value.content)
     reply = await strobe.call("debug_trace", sessionId=session, watches={"remove": ["opened"]})
     assert reply["activeWatches"] == []
-    mark = (await strobe.call("debug_query", sessionId=session, limit=1))["lastEventId"]
+    mark = await newest(strobe, session)
     await until(strobe, session, lambda event: not event.get("watchValues"), afterEventId=mark)
 
 
@@ -147,8 +147,17 @@ async def test_depth_of_a_running_program(strobe: Strobe) -> None:
     await until(strobe, session, lambda event: isinstance(arguments(event)["order"]["next"], dict))
     reply = await strobe.call("debug_trace", sessionId=session, serializationDepth=1)
     assert reply["typedFunctions"] == reply["hookedFunctions"] == 1
-    mark = (await strobe.call("debug_query", sessionId=session, limit=1))["lastEventId"]
+    mark = await newest(strobe, session)
     await until(strobe, session, lambda event: str(arguments(event)["order"]["next"]).startswith("<shop::Order at"), afterEventId=mark)
+
+
+async def newest(strobe: Strobe, session: str) -> str:
+    """The id of an event that is there already."""
+    async with asyncio.timeout(20):
+        while not (reply := await strobe.call("debug_query", sessionId=session, orderBy="duration", limit=1))["events"]:
+            await asyncio.sleep(0.02)
+    found: str = (await strobe.call("debug_query", sessionId=session, timeFrom="-1ms", limit=500))["lastEventId"] or reply["lastEventId"]
+    return found
 
 
 async def until(strobe: Strobe, session: str, check: Any, **query: Any) -> None:

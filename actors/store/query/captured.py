@@ -78,6 +78,11 @@ class CallValues:
     def result(self, call: CallOf, hook: Hook, value: Value) -> Any:
         return self._typed.shown(hook, value, self.captured_result(call), hook.plan.exit_image, self._texts)
 
+    def watched(self, call: CallOf, hook: Hook, *, entered: bool) -> dict[str, Any] | None:
+        """What the watches of its enter or of its exit read, by label; None where there are none."""
+        payload = self._payloads.get((call.entered if entered else call.left) or 0)
+        return self._typed.watched(hook, payload, entered=entered) if hook.plan.watches and payload is not None else None
+
     def captured_argument(self, call: CallOf, position: int) -> Captured:
         columns = self._entered(call) or {}
         bits = columns.get(f"a{position}") if position < VALUE_COLUMNS else self._more.get((call.entered or 0, position))
@@ -113,9 +118,10 @@ class CallValues:
         hook = self._file.hooks.get(call.columns["hook"])
         if hook is None:
             return
-        if hook.plan.types is not None and call.entered is not None:
+        kept = hook.plan.types is not None or bool(hook.plan.watches)
+        if kept and call.entered is not None:
             yield call.entered
-        if call.left is not None and (hook.plan.types is not None or call.columns["flags"] & UNWOUND):
+        if call.left is not None and (kept or call.columns["flags"] & UNWOUND):
             yield call.left
 
     def _fetch_payloads(self, numbers: Iterable[int]) -> None:

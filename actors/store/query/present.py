@@ -74,6 +74,8 @@ class Presenter:
             more["arguments"] = arguments
         if not entered and result is not None and not columns["flags"] & UNWOUND:
             more["returnValue"] = self._values.result(call, hook, result)
+        if (watched := self._values.watched(call, hook, entered=entered)) is not None:
+            more["watchValues"] = watched
         if columns["flags"] & EntryFlag.SAMPLED:
             more["sampled"] = True
         return more

@@ -11,12 +11,13 @@ from actors.store.display import shown
 from actors.store.formatter_shelf import SHELF
 from actors.store.reading import Reading
 from actors.store.session_file import SessionFile
-from strobe.model.probe import Hook, Value
+from strobe.model.probe import Hook, Value, WatchValue
 from strobe.model.type_nodes import Function, Pointer, TypeId
 from strobe.model.types import TypeTable
 from strobe.values.bundle import Bundle
 from strobe.values.memory import PAYLOAD_BASE, Image
 from strobe.values.reader import Limits, Reader
+from strobe.values.watch_shown import watch_values
 
 NUMBERS: Final = frozenset(["int", "uint", "float", "bool", "char", "enum"])
 DEPTH: Final = 3  # where a plan says none
@@ -81,13 +82,23 @@ class TypedValues:
         data = data_of(value, captured)
         return shown(value, captured.bits, {}) if data is None else reader.of(value.type, data)
 
-    def reader(self, hook: Hook, bundle: Bundle, image: Image, table: TypeTable | None = None) -> Reader:
-        """`table`: the bundle's, or one that grew out of it."""
-        limits = self._limits or Limits(depth=hook.plan.depth or DEPTH)
-        return Reader(table or bundle.table, image, self.formatters, limits, self._symbols_of(hook, bundle))
+    def watched(self, hook: Hook, payload: bytes, *, entered: bool) -> dict[str, Any]:
+        """What the watches of an enter or exit read, by label."""
 
-    def _symbols_of(self, hook: Hook, bundle: Bundle) -> SessionSymbols:
-        key = hook.plan.types or ""
+        def reader_of(watch: WatchValue, bundle: Bundle, table: TypeTable, image: Image) -> Reader:
+            return self.reader(hook, bundle, image, table, watch.types)
+
+        def bundle_of(key: str) -> Bundle | None:
+            return self._file.types.bundle(key, self._reading)
+
+        return watch_values(hook.plan, payload, entered=entered, bundle_of=bundle_of, forms=self.formatters, reader_of=reader_of)
+
+    def reader(self, hook: Hook, bundle: Bundle, image: Image, table: TypeTable | None = None, key: str | None = None) -> Reader:
+        """`table`: the bundle's, or one that grew out of it; `key`: the bundle's, if it is not that of the hook's own values."""
+        limits = self._limits or Limits(depth=hook.plan.depth or DEPTH)
+        return Reader(table or bundle.table, image, self.formatters, limits, self._symbols_of(key or hook.plan.types or "", bundle))
+
+    def _symbols_of(self, key: str, bundle: Bundle) -> SessionSymbols:
         if key not in self._symbols:
             biases = biases_of(self._file) if bundle.codes else {}
             codes = {code.address + biases[code.module]: code.type for code in bundle.codes if code.module in biases}
