@@ -60,8 +60,11 @@ def place(binary: Binary, pattern: Pattern, match: Match, source: tuple[str, int
 class Resolver:
     """Resolves one ask. `open_binary` gives the file of a module path."""
 
-    def __init__(self, open_binary: Callable[[str], Binary], modules: list[str], main_modules: list[str], project_root: str, limit: int) -> None:
+    def __init__(
+        self, open_binary: Callable[[str], Binary], modules: list[str], main_modules: list[str], project_root: str, limit: int, *, explain: bool = True
+    ) -> None:
         self._open = open_binary
+        self._explains = explain
         self._project_root = project_root
         self._project = ProjectRoot(project_root)
         self.wanting: list[str] = []
@@ -82,7 +85,7 @@ class Resolver:
         for pattern in patterns:
             skipped = Skipped()
             matches = self._match(pattern, skipped)
-            explanation = None if matches else self._explain(pattern, skipped)
+            explanation = None if matches or not self._explains else self._explain(pattern, skipped)
             warnings.append(Warnings(pattern=pattern.text, matched=len(matches), explanation=explanation))
             for binary, address, match in matches:
                 if (binary.path, address) in taken:

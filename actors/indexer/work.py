@@ -70,7 +70,7 @@ class Work:
         return Answer(facts, [ask.path] if binary.dwarf_file is not None and binary.lines is None else [])
 
     def _resolve(self, ask: Resolve) -> Answer:
-        resolver = Resolver(lambda path: self._open(path, ask.symbols_path), ask.modules, ask.main_modules, ask.project_root, ask.limit)
+        resolver = Resolver(lambda path: self._open(path, ask.symbols_path), ask.modules, ask.main_modules, ask.project_root, ask.limit, explain=ask.explain)
         reply: ResolveReply = resolver.resolve(ask.patterns)
         return Answer(reply, resolver.wanting)
 

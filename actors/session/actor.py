@@ -41,7 +41,9 @@ class Session(MemoryAnswers, Actor):
         self.folder = paths.target_folder(session_id)
         if recovering and (self.folder / "session").exists():
             target = await recover(self, self.folder, self._collector_for)
-            self._begin(target, Tracing(self, target))
+            tracing = Tracing(self, target)
+            self._begin(target, tracing)
+            tracing.arming.settle()
 
     async def stopping(self, reason: str) -> None:
         """An orderly end detaches: the target runs on untraced. Where the node died, keeper, spool and pool wait for the next one."""
@@ -52,6 +54,8 @@ class Session(MemoryAnswers, Actor):
             self.log.info("leaving the target to the next node", pid=self.target.life.pid, reason=reason)
         elif not self.target.life.over:
             await self.ending.stop(kill=False)
+        if self.tracing is not None:
+            self.tracing.arming.end()
         if self._watcher is not None:
             self._watcher.cancel()
         await asyncio.to_thread(self.target.collector.close)
@@ -175,7 +179,7 @@ class Session(MemoryAnswers, Actor):
         self.notice(SessionEnded(session_id=self.session_id))
 
     def _trace_reply(self, matched: int | None, warnings: list[str]) -> TraceReply:
-        target, _ = self._launched()
+        target, tracing = self._launched()
         probes = target.journal.probes
         active = probes.active
         typed = sum(item.hook.plan.typed for item in active)
@@ -189,7 +193,7 @@ class Session(MemoryAnswers, Actor):
             warnings=warnings,
             refused=list(probes.refused.values())[:50],
             event_limit=self.event_limit,
-            status=guidance(len(active), matched, len(probes.refused), probes.patterns),
+            status=guidance(len(active), matched, len(probes.refused), probes.patterns, waiting=tracing.arming.is_armed),
         )
 
 
@@ -199,5 +203,3 @@ def _launch_warnings(launched: Launched, ask: Launch) -> list[str]:
         names = ", ".join(item.function for item in list(refused.values())[:5])
         return [f"{len(refused)} matched functions could not be hooked: {names}{' …' if len(refused) > 5 else ''}."]
     return []
-
-

@@ -65,6 +65,7 @@ class Ending:
             await asyncio.gather(*self._crashes)
 
     async def finish(self) -> None:
+        self.tracing.arming.end()
         await self._settle_crashes()
         if self.before_end is not None:
             await self.before_end(target_gone=True)
@@ -82,6 +83,7 @@ class Ending:
         async with self.tracing.lock:
             target.journal.stopped = True
             target.journal.save(target.folder)
+            self.tracing.arming.settle()
             alive = target.keeper.target_alive()
             if alive and kill:
                 await asyncio.to_thread(self._kill)

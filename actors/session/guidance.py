@@ -5,11 +5,14 @@ from __future__ import annotations
 from strobe.model.session import Capabilities
 
 
-def guidance(hooked: int, matched: int | None, refused: int, patterns: list[str]) -> str:
-    """What to do now, in one or two sentences."""
+def guidance(hooked: int, matched: int | None, refused: int, patterns: list[str], *, waiting: bool = False) -> str:
+    """What to do now, in one or two sentences. `waiting`: libraries that are loaded later are traced as well."""
     if not patterns:
         return "No patterns are active. Add some, e.g. add: ['parse*', '@usercode']."
     refusals = f" {refused} could not be hooked (see refused)." if refused else ""
+    if hooked == 0 and waiting:
+        what = "Nothing is hooked yet: no function of what is loaded matched"
+        return f"{what}.{refusals} The patterns are waiting: they take effect as soon as a library with a match is loaded. See warnings for what is close."
     if hooked == 0:
         return f"Nothing is hooked: no function matched.{refusals} See warnings for what is close, or try '@usercode'."
     if matched is not None and hooked > 500:

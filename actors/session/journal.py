@@ -37,6 +37,7 @@ class Journal:
     watches: list[Watch] = field(default_factory=list)
     internal: list[Patch] = field(default_factory=list)
     internals: list[Internal] = field(default_factory=list)  # what it wants to see, wherever that is defined
+    sees_loading: bool = False  # it tells of libraries that come and go
     project_root: str = ""
     stopped: bool = False
     running: bool = False  # it was continued: its launch came to the end
@@ -74,6 +75,7 @@ class Journal:
             "depth": self.depth,
             "watches": [watch.model_dump() for watch in self.watches],
             "internal": [patch.model_dump() for patch in self.internal],
+            "seesLoading": self.sees_loading,
             "internals": [one.model_dump() for one in self.internals],
             "projectRoot": self.project_root,
             "stopped": self.stopped,
@@ -97,6 +99,7 @@ class Journal:
             depth=wire["depth"],
             watches=[Watch.model_validate(watch) for watch in wire["watches"]],
             internal=[Patch.model_validate(item) for item in wire["internal"]],
+            sees_loading=wire.get("seesLoading", False),
             internals=[Internal.model_validate(item) for item in wire.get("internals", ())],
             project_root=wire["projectRoot"],
             stopped=wire["stopped"],

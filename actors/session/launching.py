@@ -15,7 +15,7 @@ from actors.session.capabilities import Finding, capabilities
 from actors.session.collector import Collector
 from actors.session.journal import Journal
 from actors.session.lifecycle import Started
-from actors.session.modules import is_own, mapped_modules
+from actors.session.modules import is_own, mapped_modules, maps_text, parse_mapped
 from actors.session.ptrace import patching
 from actors.session.target import Asker, Target
 from actors.session.tracing import Tracing
@@ -160,18 +160,22 @@ async def _install(tracing: Tracing, ask: Launch, stages: Stages) -> tuple[Modul
     program = str(Path(f"/proc/{target.pid}/exe").readlink())  # a script's is its interpreter
     index, (wanted, warnings), _ = await _together(_facts(tracing, ask), _look_up(tracing, program), tracing.enter())
     stages.done("enter")
-    mapped = mapped_modules(target.pid) if probes.patterns or ask.watches else []
+    files = parse_mapped(maps_text(target.pid)) if probes.patterns or ask.watches else []
+    tracing.libraries.look(files)
+    mapped = [one.module for one in files]
     if any(is_own(module.path, program) and module.path != program for module in mapped):
-        wanted, warnings = await tracing.resolve(probes.patterns, mapped)
+        wanted, warnings = await tracing.resolving.resolve(probes.patterns, mapped)
     if ask.watches:
         warnings = [*warnings, *await _watch(tracing, ask, mapped)]
-    hooks = await tracing.new_hooks(list(wanted.values()), mapped)
+    hooks = await tracing.new_hooks(wanted, mapped)
     stages.done("plans")
     reply = await tracing.prepare(hooks)
     stages.done("prepare")
     target.journal.running = True  # saved before: whoever recovers this session must not take a running target for one that waits
     target.journal.save(target.folder)
-    tracing.settle(await asyncio.to_thread(patching.take_over, target.pid, reply.writes, reply.patches, reply.arm_address))
+    async with tracing.lock:  # a library that the program loads at once is looked at when this is done
+        tracing.arming.settle()
+        tracing.settle(await asyncio.to_thread(patching.take_over, target.pid, reply.writes, reply.patches, reply.arm_address))
     return index, len(wanted), warnings
 
 
@@ -194,7 +198,8 @@ async def _facts(tracing: Tracing, ask: Launch) -> ModuleFacts:
 async def _look_up(tracing: Tracing, program: str) -> tuple[dict[int, Place], list[str]]:
     """Places in the program's own file."""
     patterns = tracing.target.journal.probes.patterns
-    return await tracing.resolve(patterns, [module for module in mapped_modules(tracing.target.pid) if module.path == program]) if patterns else ({}, [])
+    modules = [module for module in mapped_modules(tracing.target.pid) if module.path == program]
+    return await tracing.resolving.resolve(patterns, modules)
 
 
 async def _together(facts: Awaitable[_A], places: Awaitable[_B], entered: Awaitable[_C]) -> tuple[_A, _B, _C]:

@@ -28,7 +28,7 @@ class Installed:
 class Difference:
     """What has to happen so that the installed hooks match the wanted places."""
 
-    install: list[Place]
+    install: dict[int, Place]  # by runtime address
     enable: list[Installed]
     disable: list[Installed]
 
@@ -57,7 +57,7 @@ class Probes:
     def difference(self, wanted: dict[int, Place]) -> Difference:
         """`wanted`: places by runtime address."""
         return Difference(
-            install=[place for address, place in wanted.items() if address not in self.installed and address not in self.refused],
+            install={address: place for address, place in wanted.items() if address not in self.installed and address not in self.refused},
             enable=[item for address, item in self.installed.items() if address in wanted and not item.enabled],
             disable=[item for address, item in self.installed.items() if address not in wanted and item.enabled],
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ from actors.session.capabilities import capabilities
 from actors.session.journal import Journal
 from actors.session.launching import finding_of
 from actors.session.lifecycle import Started
+from actors.session.ptrace.memory import Memory
 from actors.session.target import TYPES_PREFIX, Asker, Target
 from strobe import paths
-from strobe.errors import Code, StrobeError
 from strobe.lanes.pool import open_pool
 from strobe.launch.keeper import adopt_keeper
 from strobe.preflight import inspect
@@ -44,20 +43,12 @@ async def recover(actor: Asker, folder: Path, collector_for: Any) -> Target:
 
 
 def _forget_unpatched(target: Target) -> None:
-    """Drops hooks whose jump is not in the target: the process died between preparing and patching."""
+    """Drops hooks whose jump is not in the target: the process died between preparing and patching, or their library has gone since."""
     if not target.keeper.target_alive():
         return
     probes = target.journal.probes
-    try:
-        memory = os.open(f"/proc/{target.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise StrobeError(Code.PROCESS_EXITED, f"Process {target.pid} can't be read: {error.strerror}.", "Query what it did.", value=target.pid) from None
-    try:
+    with Memory(target.pid) as memory:
         for address, item in list(probes.installed.items()):
             patch = item.patch
-            if patch and os.pread(memory, len(patch.data), patch.address) != patch.data:
+            if patch and memory.read_some(patch.address, len(patch.data)) != patch.data:
                 del probes.installed[address]
-    finally:
-        os.close(memory)
-
-

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from actors.session.modules import is_own, mapped_modules
+from actors.session.arming import Arming
+from actors.session.libraries import Libraries
+from actors.session.modules import Mapped, maps_text, parse_mapped
 from actors.session.probes import Installed
 from actors.session.ptrace import patching
+from actors.session.ptrace.code_map import CodeMap
+from actors.session.ptrace.memory import Memory
 from actors.session.ptrace.remote import NewPlan
 from actors.session.ptrace.reserving import reserve
+from actors.session.resolving import Resolving
 from actors.session.target import Asker, Target
 from actors.session.typing_up import FIRST_MS, TypingUp
 from actors.session.watching import Watching
@@ -18,12 +23,10 @@ from strobe.errors import Code, StrobeError
 from strobe.lanes.layout import HookFlag
 from strobe.model.probe import Hook, Module, Place, Plan, Refused
 from strobe.model.watch import Watch
-from strobe.protocol.indexer import Resolve, ResolveReply
-from strobe.protocol.spawner import Enter, HookSpec, Prepare, PrepareReply
+from strobe.protocol.spawner import Enter, HookSpec, Patch, Prepare, PrepareReply
 
-RESOLVE_S = 20.0
 PREPARE_S = 30.0
-HOOKS_MAX = 10_000
+LOADED_MS = 200  # for plans of functions in a library that a thread has just loaded, and waits
 # Functions that return twice, or save or inspect the address they return to: their calls are recorded, their exits can't be.
 NO_EXIT = frozenset({
     "setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "vfork", "__vfork", "__libc_vfork", "getcontext", "__getcontext", "swapcontext",
@@ -48,35 +51,18 @@ class Tracing:
         self.lock = asyncio.Lock()
         self.watching = Watching(actor, target)
         self.typing = TypingUp(actor, target, self.lock, self.watching)
+        self.resolving = Resolving(actor, target)
+        self.libraries = Libraries(target.journal)
+        self.arming = Arming(target, self.lock, self._look)
         self._bases: dict[int, Plan] = {}
 
-    async def resolve(self, patterns: list[str], modules: list[Module]) -> tuple[dict[int, Place], list[str]]:
-        """Places by runtime address, and what to tell the caller about patterns that matched nothing or too much."""
-        if not patterns:
-            return {}, []
-        program = self.target.journal.launch.command
-        own = [module.path for module in modules if is_own(module.path, program)]
-        paths = [module.path for module in modules]
-        ask = Resolve(
-            patterns=patterns, modules=paths, main_modules=own, project_root=self.target.journal.project_root,
-            symbols_path=self.target.journal.launch.symbols_path, limit=HOOKS_MAX,
-        )  # fmt: skip
-        reply: ResolveReply = await self.actor.ask("indexer", ask, deadline_s=RESOLVE_S)
-        bias = {module.path: module.bias for module in modules}
-        places = {bias[place.module] + place.offset: place for place in reply.places}
-        warnings = [f"{item.pattern}: {item.explanation}" for item in reply.patterns if item.explanation]
-        if reply.truncated:
-            warnings.append(f"More than {HOOKS_MAX:,} functions match; the first {HOOKS_MAX:,} are traced. Narrow the patterns.")
-        return places, warnings
-
-    async def new_hooks(self, places: list[Place], modules: list[Module]) -> list[Hook]:
-        """Ids and capture plans for places, announced to the store before any record can use them."""
-        if not places:
+    async def new_hooks(self, wanted: dict[int, Place], modules: Iterable[Module], budget_ms: int = FIRST_MS) -> list[Hook]:
+        """Ids and capture plans for places by runtime address, announced to the store before any record can use them."""
+        if not wanted:
             return []
-        reply = await self.typing.plans(places, FIRST_MS)
-        bias = {module.path: module.bias for module in modules}
-        self.target.collector.announce_modules(bias)
-        addresses = [bias[place.module] + place.offset for place in places]
+        addresses, places = list(wanted), list(wanted.values())
+        reply = await self.typing.plans(places, budget_ms)
+        self.target.collector.announce_modules({module.path: module.bias for module in modules})
         plans = [self.watching.plan_for(plan, address) for plan, address in zip(reply.plans, addresses, strict=True)]
         hooks = self.target.journal.probes.new_hooks(places, addresses, plans)
         self._bases = {hook.id: base for hook, base in zip(hooks, reply.plans, strict=True) if hook.plan is not base}
@@ -109,6 +95,7 @@ class Tracing:
         target.journal.recorder = reply.recorder
         target.journal.remote = reply.remote_address if reply.remote_address is not None else target.journal.remote
         target.journal.internals = reply.internals
+        target.journal.sees_loading |= reply.sees_loading
         target.journal.internal += [patch for patch in reply.patches if not patch.hook]
         target.journal.save(target.folder)
         return reply
@@ -140,16 +127,20 @@ class Tracing:
             if not target.injected:
                 raise StrobeError(Code.NO_DEBUG_SYMBOLS, " ".join(target.capabilities.limitations), "Use its output, or trace another build of it.")
             patterns = target.journal.probes.changed_patterns(add, remove)
-            modules = mapped_modules(pid)
-            wanted, warnings = await self.resolve(patterns, modules)
+            text = maps_text(pid)
+            mapped = parse_mapped(text)
+            modules = [one.module for one in mapped]
+            fresh = self._new_libraries(mapped, came_back=True)
+            wanted, warnings = await self.resolving.resolve(patterns, modules)
             watches = self.watching.changed(add_watches, remove_watches)
             warnings += await self.watch(watches, add_watches, modules)
             target.journal.probes.patterns = patterns
-            await self._apply(wanted, modules)
+            await self._apply(wanted, fresh, CodeMap.parse(text))
+            self.arming.settle()
             if add_watches or remove_watches:
                 await self._rewatch(add_watches)
         self.typing.begin()
-        return Outcome(matched=len(wanted), warnings=warnings)
+        return Outcome(matched=len(wanted), warnings=[*warnings, *self.arming.told()])
 
     async def set_depth(self, depth: int) -> None:
         """What is traced already is captured so deep from now on. What can't be planned at once follows in the background."""
@@ -169,7 +160,7 @@ class Tracing:
         warnings: list[str] = []
         for watch in self.watching.watches:
             if watch.on:
-                places, told = await self.resolve(watch.on, modules)
+                places, told = await self.resolving.resolve(watch.on, modules)
                 self.watching.on[watch.label] = set(places)
                 warnings += [f"watch {watch.label}: {text}" for text in told]
         return warnings
@@ -185,19 +176,47 @@ class Tracing:
             await self.typing.rewatch()
             raise
 
-    async def _apply(self, wanted: dict[int, Place], modules: list[Module]) -> None:
+    async def _look(self, came_back: bool) -> None:
+        """Libraries that came are traced as the patterns want it. The caller holds the lock."""
         target = self.target
+        if target.journal.stopped or not target.keeper.target_alive():
+            return
+        text = maps_text(target.pid)
+        fresh = self._new_libraries(parse_mapped(text), came_back=came_back)
+        if not fresh:
+            return
+        wanted = await self.resolving.in_new(target.journal.probes.patterns, fresh)
+        for watch in self.watching.watches:
+            if watch.on:
+                self.watching.on.setdefault(watch.label, set()).update(await self.resolving.in_new(watch.on, fresh))
+        await self._apply(wanted, fresh, CodeMap.parse(text), also=True)
+        self.typing.begin()
+
+    def _new_libraries(self, mapped: Sequence[Mapped], *, came_back: bool) -> list[Mapped]:
+        with Memory(self.target.pid) as memory:
+
+            def is_there(patch: Patch) -> bool:
+                return memory.read_some(patch.address, len(patch.data)) == patch.data
+
+            return self.libraries.look(mapped, is_there if came_back else None)
+
+    async def _apply(self, wanted: dict[int, Place], fresh: Sequence[Mapped], code: CodeMap, *, also: bool = False) -> None:
+        """`also`: besides what is traced already; without it nothing else is."""
+        target = self.target
+        asleep, patches = self.libraries.wake(fresh, wanted)
         difference = target.journal.probes.difference(wanted)
-        for item in difference.disable:
+        for item in [] if also else difference.disable:
             item.enabled = False
             target.set_hooks(item, HookFlag(0))
-        for item in difference.enable:
+        for item in [*difference.enable, *asleep]:
             item.enabled = True
             target.set_hooks(item, flags_of(item.hook))
-        hooks = await self.new_hooks(difference.install, modules)
-        if hooks:
-            reply = await self.prepare(hooks)
-            self.settle(await asyncio.to_thread(patching.install, target.pid, reply.writes, reply.patches))
+        hooks = await self.new_hooks(difference.install, self.libraries.known.values(), LOADED_MS if also else FIRST_MS)
+        patches += [item.patch for item in asleep if item.patch is not None]
+        reply = await self.prepare(hooks) if hooks else None
+        if patches or reply is not None:
+            writes, made = (reply.writes, reply.patches) if reply is not None else ([], [])
+            self.settle(await asyncio.to_thread(patching.install, target.pid, writes, patches + made, code))
         if not target.journal.probes.active:
             await self.restore_functions()
         target.journal.save(target.folder)

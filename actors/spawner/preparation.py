@@ -13,7 +13,7 @@ from actors.spawner.items import ALREADY, FOREIGN, NO_HOOK, REASONS, Prepared, W
 from actors.spawner.live_code import read_sources
 from actors.spawner.process import TargetProcess, gone
 from actors.spawner.sources import AddressSpace, hooked_already, is_as_expected
-from actors.spawner.symbols import find_internals
+from actors.spawner.symbols import LOADING, find_internals
 from actors.spawner.visit import PREPARE_S, Visit
 from strobe.model.probe import Refused
 from strobe.protocol.spawner import HookSpec, Internal, Patch, Prepare, PrepareReply
@@ -116,6 +116,7 @@ def finish(pid: int, preparation: Preparation) -> PrepareReply:
         arm_address=preparation.loaded.arm,
         remote_address=preparation.loaded.remote,
         internals=preparation.loaded.internals,
+        sees_loading=any(one.internal is not None and one.internal.symbol == LOADING for one, _ in preparation.prepared.patches),
         detail=_unseen(refused),
     )
 

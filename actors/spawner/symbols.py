@@ -11,8 +11,9 @@ from actors.spawner.items import Wanted
 from actors.spawner.process import AGENT_MAPPING, Mapping
 from strobe.protocol.spawner import Internal
 
-PADDED: Final = "_dl_debug_state"  # of glibc's dynamic linker: an empty function, there to be seen by debuggers (elf/dl-debug.c)
+LOADING: Final = "_dl_debug_state"  # of glibc's dynamic linker: an empty function, there to be seen by debuggers (elf/dl-debug.c)
 ALIGNMENT: Final = 16  # of functions in it
+RETURN_ONLY: Final = 6  # bytes at most of a function that only returns: endbr64; rep ret
 
 
 def find_internals(internals: Sequence[Internal], mappings: Sequence[Mapping], recorder: str) -> list[Wanted]:
@@ -28,7 +29,7 @@ def find_internals(internals: Sequence[Internal], mappings: Sequence[Mapping], r
             continue
         for function in image.functions:
             address = first.start - start + function.value
-            padded = function.name == PADDED
+            padded = function.name == LOADING and function.size <= RETURN_ONLY
             size = function.size + -(function.value + function.size) % ALIGNMENT if padded else function.size
             found.setdefault(address, Wanted(address, size, internal=by_symbol[function.name], padded=padded))
     return list(found.values())

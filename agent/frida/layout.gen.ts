@@ -71,6 +71,10 @@ export const POOL = {
     dropped_by_kind: { offset: 88, type: "u64", count: 16 },
     stream_dev: { offset: 256, type: "u64", count: 2 },
     stream_ino: { offset: 272, type: "u64", count: 2 },
+    loading_pid: { offset: 288, type: "u32", count: 1 },
+    loads: { offset: 292, type: "u32", count: 1 },
+    loads_seen: { offset: 296, type: "u32", count: 1 },
+    unloads: { offset: 300, type: "u32", count: 1 },
 } as const satisfies Record<string, Field>;
 
 export const HOOK_SIZE = 32;

@@ -127,7 +127,11 @@ struct lane_pool {
     uint8_t gap0[40];
     uint64_t stream_dev[2];
     uint64_t stream_ino[2];
-    uint8_t gap1[3808];
+    uint32_t loading_pid;
+    uint32_t loads;
+    uint32_t loads_seen;
+    uint32_t unloads;
+    uint8_t gap1[3792];
 };
 _Static_assert(sizeof(struct lane_pool) == 4096, "lane_pool");
 _Static_assert(offsetof(struct lane_pool, magic) == 0, "lane_pool.magic");
@@ -150,6 +154,10 @@ _Static_assert(offsetof(struct lane_pool, crash_next) == 84, "lane_pool.crash_ne
 _Static_assert(offsetof(struct lane_pool, dropped_by_kind) == 88, "lane_pool.dropped_by_kind");
 _Static_assert(offsetof(struct lane_pool, stream_dev) == 256, "lane_pool.stream_dev");
 _Static_assert(offsetof(struct lane_pool, stream_ino) == 272, "lane_pool.stream_ino");
+_Static_assert(offsetof(struct lane_pool, loading_pid) == 288, "lane_pool.loading_pid");
+_Static_assert(offsetof(struct lane_pool, loads) == 292, "lane_pool.loads");
+_Static_assert(offsetof(struct lane_pool, loads_seen) == 296, "lane_pool.loads_seen");
+_Static_assert(offsetof(struct lane_pool, unloads) == 300, "lane_pool.unloads");
 
 struct lane_hook {
     uint64_t calls;

@@ -3,7 +3,7 @@
 #include "recorder_state.h"
 
 /* Without a system call, but in a forked child that has not started a thread here. A vforked one reads its parent's memory: its own. */
-static uint64_t known_pid(void) { return LIKELY(tokens && tokens[FORK_MARK]) ? tokens[FORK_MARK] : (uint64_t)my_pid(); }
+uint64_t process_id(void) { return LIKELY(tokens && tokens[FORK_MARK]) ? tokens[FORK_MARK] : (uint64_t)my_pid(); }
 
 bool maps_open(struct maps *maps)
 {
@@ -67,7 +67,7 @@ bool maps_next(struct maps *maps, struct mapping *mapping)
 
 uint64_t read_safely(void *to, uint64_t from, uint64_t bytes)
 {
-    uint64_t done = 0, pid = known_pid();
+    uint64_t done = 0, pid = process_id();
     while (done < bytes) {
         uint64_t step = 4096 - ((from + done) & 4095);
         if (step > bytes - done)
@@ -84,7 +84,7 @@ uint64_t read_safely(void *to, uint64_t from, uint64_t bytes)
 bool write_safely(uint64_t to, const void *from, uint64_t bytes)
 {
     struct vector local = {(uint64_t)from, bytes}, remote = {to, bytes};
-    return system_call(CALL_VM_WRITE, known_pid(), (uint64_t)&local, 1, (uint64_t)&remote, 1, 0) == (int64_t)bytes;
+    return system_call(CALL_VM_WRITE, process_id(), (uint64_t)&local, 1, (uint64_t)&remote, 1, 0) == (int64_t)bytes;
 }
 
 void *map_private(uint64_t bytes)

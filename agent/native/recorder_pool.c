@@ -60,12 +60,16 @@ static void read_auxiliary(void)
         return;
     system_call(CALL_READ, (uint64_t)file, (uint64_t)pairs, sizeof pairs - 16, 0, 0, 0);
     system_call(CALL_CLOSE, (uint64_t)file, 0, 0, 0, 0, 0);
+    uint64_t headers = 0, count = 0;
     for (uint32_t i = 0; pairs[i]; i += 2) {
         if (pairs[i] == 33 /* AT_SYSINFO_EHDR */ && pairs[i + 1])
             find_vdso_clock(pairs[i + 1]);
         if (pairs[i] == 3 /* AT_PHDR */)
-            maps_learn(pairs[i + 1]);
+            maps_learn(headers = pairs[i + 1]);
+        if (pairs[i] == 5 /* AT_PHNUM */)
+            count = pairs[i + 1];
     }
+    loading_learn(headers, count);
 }
 
 /* struct pthread holds the thread's id; where differs between versions (at 720 in glibc 2.11 to 2.41), so it is looked for. */

@@ -191,10 +191,14 @@ void record_plain(struct thread *thread, uint32_t hook_id, struct lane_hook *cou
 void mark_written(struct thread *thread, uint32_t file, int64_t written, uint64_t parent, uint64_t ts);
 bool sigaction_enters(struct thread *thread, struct saved *saved, uint64_t *keep);
 void sigaction_leaves(uint64_t keep);
+
+/* recorder_loading.c */
+void loading_learn(uint64_t headers, uint64_t count);
+void loading_seen(void);
 void mask_enters(const struct saved *saved, uint32_t what);
 
 /* recorder_signals.c, recorder_crash.c */
-enum { INTERNAL_UNWIND = 1, INTERNAL_BACKTRACE, INTERNAL_LANDING, INTERNAL_CATCH, INTERNAL_LONGJMP, INTERNAL_CONTEXT, INTERNAL_WRITE, INTERNAL_SIGACTION,
+enum { INTERNAL_UNWIND = 1, INTERNAL_BACKTRACE, INTERNAL_LANDING, INTERNAL_CATCH, INTERNAL_LONGJMP, INTERNAL_CONTEXT, INTERNAL_WRITE, INTERNAL_SIGACTION, INTERNAL_LOADING,
     INTERNAL_MASK_SECOND /* argument is a set of signals */, INTERNAL_MASK_FIRST, INTERNAL_MASK_FOURTH, INTERNAL_MASK_FIFTH, INTERNAL_MASK_SIXTH };
 struct kernel_action { uint64_t handler, flags, restorer, mask; };
 int64_t signal_action(int signo, const struct kernel_action *new, struct kernel_action *old);

@@ -115,6 +115,7 @@ struct vector { uint64_t base, bytes; };
 uint64_t read_safely(void *to, uint64_t from, uint64_t bytes);
 bool write_safely(uint64_t to, const void *from, uint64_t bytes);
 void *map_private(uint64_t bytes);
+uint64_t process_id(void);
 #pragma GCC visibility pop
 
 /* Copies whole words first; no string instruction, so that the direction flag means nothing to the recorder. */

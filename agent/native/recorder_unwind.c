@@ -160,6 +160,10 @@ __attribute__((used)) uint64_t strobe_on_internal(struct saved *saved)
         mask_enters(saved, what);
         return 0;
     }
+    if (what == INTERNAL_LOADING) {
+        loading_seen();
+        return 0;
+    }
     struct thread *thread = thread_self();
     if (!thread && what == INTERNAL_SIGACTION)
         faults_unseen();
@@ -263,5 +267,6 @@ EXPORT const struct strobe_internal strobe_internals[] = {
     IN_LIBC("ppoll", INTERNAL_MASK_FOURTH),
     IN_LIBC("epoll_pwait", INTERNAL_MASK_FIFTH),
     IN_LIBC("pselect", INTERNAL_MASK_SIXTH),
+    EVERYWHERE("_dl_debug_state", INTERNAL_LOADING), /* in the dynamic linker alone */
 };
 EXPORT const uint32_t strobe_internals_count = sizeof strobe_internals / sizeof strobe_internals[0];

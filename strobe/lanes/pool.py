@@ -93,6 +93,12 @@ class Pool:
         self.header["stream_ino"] = inodes
         self.header["stream_dev"] = devices
 
+    def word(self, name: str) -> int:
+        """Address, in this process, of a field of the header."""
+        fields = POOL_DTYPE.fields
+        assert fields is not None  # it has some
+        return int(self.header.ctypes.data) + int(fields[name][1])
+
     def add_free(self, amount: int) -> None:
         """Atomic against the writers. Without machine code a plain add, which may lose a writer's; the collector mends the counter."""
         functions = machine()

@@ -52,6 +52,7 @@ class Resolve(Ask):
     project_root: str
     symbols_path: str | None = None
     limit: int = 10_000
+    explain: bool = True  # what matched nothing
 
 
 class PlansReply(Reply):

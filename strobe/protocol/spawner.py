@@ -71,6 +71,7 @@ class PrepareReply(Reply):
     arm_address: int | None  # strobe_arm in the target
     remote_address: int | None = None  # strobe_remote in the target
     internals: list[Internal] = []
+    sees_loading: bool = False  # the recorder sees libraries come and go (recorder_loading.c): one of `patches` is its hook for that
     detail: str | None = None
 
 

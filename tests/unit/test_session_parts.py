@@ -50,12 +50,12 @@ def test_probes_difference_installs_once_and_reenables() -> None:
     assert probes.patterns == ["a", "b"]
     (hook,) = probes.new_hooks([place("a")], [0x1000], [RAW])
     probes.installed[0x1000] = Installed(hook, None)
-    assert probes.difference({0x1000: place("a"), 0x2000: place("b")}).install == [place("b")]
+    assert probes.difference({0x1000: place("a"), 0x2000: place("b")}).install == {0x2000: place("b")}
     gone = probes.difference({})
     assert [item.hook.id for item in gone.disable] == [1]
     probes.installed[0x1000].enabled = False
     back = probes.difference({0x1000: place("a")})
-    assert back.install == []
+    assert back.install == {}
     assert [item.hook.id for item in back.enable] == [1]
     assert isinstance(hook, Hook)
 

@@ -22,6 +22,7 @@ import numpy as np
 from actors.session.ptrace.attempts import until_done
 from actors.session.ptrace.call import CallFailed, call
 from actors.session.ptrace.changes import Change, Changes
+from actors.session.ptrace.code_map import CodeMap, Stretch
 from actors.session.ptrace.memory import Memory
 from actors.session.ptrace.threads import process_dead, thread_state
 from actors.session.ptrace.world import STOP_S, NotStopped, StoppedWorld
@@ -47,9 +48,10 @@ class Outcome:
     arm_failure: str | None = None
 
 
-def install(pid: int, writes: Sequence[Write], patches: Sequence[Patch]) -> Outcome:
-    """`writes` into fresh memory, then all `patches` at once. Errors: PROCESS_EXITED, TIMEOUT (a thread cannot be stopped), FRIDA_ATTACH_FAILED (no ptrace)."""
-    return _operate(pid, writes, patches, None, into_thunks=True)
+def install(pid: int, writes: Sequence[Write], patches: Sequence[Patch], code: CodeMap | None = None) -> Outcome:
+    """`writes` into fresh memory, then all `patches` at once; skipped are those for code that is not mapped as it was in `code`. Errors: PROCESS_EXITED,
+    TIMEOUT (a thread cannot be stopped), FRIDA_ATTACH_FAILED (no ptrace)."""
+    return _operate(pid, writes, patches, None, into_thunks=True, code=code)
 
 
 def restore(pid: int, patches: Sequence[Patch]) -> Outcome:
@@ -72,11 +74,11 @@ def resume(pid: int) -> None:
 
 
 def _operate(
-    pid: int, writes: Sequence[Write], patches: Sequence[Patch], arm_address: int | None, *, into_thunks: bool, run: bool = False
+    pid: int, writes: Sequence[Write], patches: Sequence[Patch], arm_address: int | None, *, into_thunks: bool, run: bool = False, code: CodeMap | None = None
 ) -> Outcome:
     pairs = ((one.address, one.original, one.data) if into_thunks else (one.address, one.data, one.original) for one in patches)
     changes = Changes([Change(*pair) for pair in pairs])
-    work = _Work(pid, {patch.address: patch for patch in patches}, changes, arm_address, into_thunks, run)
+    work = _Work(pid, {patch.address: patch for patch in patches}, changes, arm_address, into_thunks, run, code)
     with Memory(pid) as memory:
         _write(memory, writes, pid)
         until_done(pid, lambda: work.once(memory))
@@ -105,6 +107,7 @@ class _Work:
     arm_address: int | None
     into_thunks: bool  # jumps are written, not taken away: nobody may be between the bytes they replace
     run: bool
+    code: CodeMap | None  # as it was when the changes were worked out
     outcome: Outcome = field(default_factory=Outcome)
     next_run: int = 0
     finished: bool = False
@@ -113,6 +116,8 @@ class _Work:
         self.outcome.attempts += 1
         world = StoppedWorld(self.pid, STOP_S * 2 ** min((self.outcome.attempts - self.outcome.stops) // PATIENCE, PATIENCE_MAX))
         with world:
+            if self.code is not None:
+                self._leave_out_gone(self.code.gone(CodeMap.read(memory.maps)))
             if self.into_thunks:
                 self._check_stacks(world, memory)
                 self._move_out(world)
@@ -126,6 +131,14 @@ class _Work:
         self.outcome.stops += 1
         self.outcome.stopped_s, self.outcome.threads = max(self.outcome.stopped_s, world.stopped_s), world.threads
         return self.finished
+
+    def _leave_out_gone(self, gone: Sequence[Stretch]) -> None:
+        """What was mapped there is not any more: the same bytes may be something else's."""
+        lost = [change for change in self.changes.items if any(start <= change.address < end for start, end, _ in gone)]
+        if lost:
+            self.outcome.skipped += [self.patches[change.address] for change in lost]
+            self.changes = Changes([change for change in self.changes.items if change not in lost])
+            self.next_run = 0  # what is written already counts as written
 
     def _move_out(self, world: StoppedWorld) -> None:
         """A thread between the instructions of a window goes on at the same instruction in the thunk."""

@@ -119,7 +119,11 @@
     crash_next: { offset: 84, type: "u32", count: 1 },
     dropped_by_kind: { offset: 88, type: "u64", count: 16 },
     stream_dev: { offset: 256, type: "u64", count: 2 },
-    stream_ino: { offset: 272, type: "u64", count: 2 }
+    stream_ino: { offset: 272, type: "u64", count: 2 },
+    loading_pid: { offset: 288, type: "u32", count: 1 },
+    loads: { offset: 292, type: "u32", count: 1 },
+    loads_seen: { offset: 296, type: "u32", count: 1 },
+    unloads: { offset: 300, type: "u32", count: 1 }
   };
   var HOOK_SIZE = 32;
   var HOOK = {
