@@ -73,26 +73,31 @@ def shortened(events: list[Event], share: int) -> tuple[list[Event], str | None]
     first = next(((event["id"], path) for event, path in done if path is not None), None)
     if first is None:
         return events, None
-    said = f'Values with … are not shown whole. All of one: eventId="{first[0]}", path="{first[1]}"; a part of a list: {first[1]}[20..40].'
+    event_id, path = first
+    said = f'Values with … are not shown whole. All of one event: eventId="{event_id}"'
+    said += f'; of one value: path="{path}", a part of a list: path="{path}[20..40]".' if path else "."
     return [event for event, _ in done], said
 
 
 def _shortened(event: Event, tokens: int) -> tuple[Event, str | None]:
-    """And the path of the first value that was cut."""
+    """And the path of the first value that was cut ("" for a watch, which has none)."""
     arguments: list[dict[str, Any]] = event.get("arguments") or []
-    places = [str(one.get("name") or f"args[{index}]") for index, one in enumerate(arguments)]
-    values = [one["value"] for one in arguments]
-    if "returnValue" in event:
-        places.append("ret")
-        values.append(event["returnValue"])
+    watches: dict[str, Any] = event.get("watchValues") or {}
+    results = [event["returnValue"]] if "returnValue" in event else []
+    values = [*(one["value"] for one in arguments), *results, *watches.values()]
     if not any(isinstance(value, dict | list | str) for value in values):
         return event, None
     shown, cut = shorten_all(values, tokens)
     if not any(cut):
         return event, None
-    event = {**event, "arguments": [{**one, "value": value} for one, value in zip(arguments, shown, strict=False)]} if arguments else dict(event)
-    if "returnValue" in event:
-        event["returnValue"] = shown[-1]
+    places = [*(str(one.get("name") or f"args[{index}]") for index, one in enumerate(arguments)), *(["ret"] if results else []), *("" for _ in watches)]
+    event = dict(event)
+    if arguments:
+        event["arguments"] = [{**one, "value": value} for one, value in zip(arguments, shown, strict=False)]
+    if results:
+        event["returnValue"] = shown[len(arguments)]
+    if watches:
+        event["watchValues"] = dict(zip(watches, shown[len(arguments) + len(results) :], strict=True))
     return event, places[cut.index(True)]
 
 
@@ -120,7 +125,7 @@ def part_of(value: Any, path: str, next_path: str | None, tokens: int) -> PartOf
 
 
 def _elements_within(value: list[Any], tokens: int) -> int:
-    left = tokens - 8  # brackets, and the text that counts the others
+    left = tokens * 11 // 12 - 8  # the estimate of the whole has a twelfth on top; brackets, and the text that counts the others
     for count, one in enumerate(value):
         left -= json_tokens(one) + 1
         if left < 0:

@@ -79,7 +79,7 @@ class HookTable:
             self.arguments[position].put(hook.id, Source.of(value))
         self.results.put(hook.id, Source.of(result_of(hook.plan)))
         plan = hook.plan
-        if plan.types is not None:
+        if plan.types is not None or plan.watches:
             self.keeps_enters[hook.id] = plan.image is not None or any(map(is_deep, plan.arguments))
             self.keeps_exits[hook.id] = plan.exit_image is not None or is_deep(plan.result)
             self.keeps_any |= bool(self.keeps_enters[hook.id] or self.keeps_exits[hook.id])

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from strobe.render.budget import estimate_tokens, texts_tokens
 from strobe.render.table import align
-from strobe.render.values import argument_list, count, duration, moment, place, plain, returned
+from strobe.render.values import argument_list, count, duration, moment, place, plain, returned, watched
 from strobe.render.views import view_lines
 
 _GAPS: Final = 8  # tokens of the spaces between columns and parts, and of the line's end
@@ -73,6 +73,7 @@ def _call(event: Mapping[str, Any]) -> list[str]:
     parts = [f"{event.get('function') or '?'}{argument_list(event.get('arguments'))}"]
     if event["eventType"] == "function_exit":
         parts.append(returned(event))
+    parts.append(watched(event))
     if event.get("durationNs") is not None:
         parts.append(f"took {duration(event['durationNs'])}")
     parts.append(place(event.get("sourceFile"), event.get("line")))

@@ -80,6 +80,13 @@ def argument_list(arguments: list[Mapping[str, Any]] | None) -> str:
     return "(" + ", ".join(f"{one['name']}={text}" if one.get("name") else text for text, one in zip(texts, arguments, strict=True)) + ")"
 
 
+def watched(event: Mapping[str, Any]) -> str:
+    """`watch counter=1 coins={dime: 3}`; empty without watches."""
+    values: Mapping[str, Any] = event.get("watchValues") or {}
+    shown, _ = shorten_all(list(values.values()), LINE_TOKENS)
+    return " ".join(["watch", *(f"{label}={plain(value)}" for label, value in zip(values, shown, strict=True))]) if values else ""
+
+
 def returned(event: Mapping[str, Any]) -> str:
     """`= {id: 17}`, or `threw std::runtime_error "out of stock"`; empty when neither is known."""
     if (exception := event.get("exception")) is not None:

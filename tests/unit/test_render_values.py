@@ -67,6 +67,11 @@ def test_how_a_call_ended(more: dict[str, Any], text: str) -> None:
     assert event_lines([{"id": "s-9", "timestampNs": 0, "eventType": "function_exit", "function": "place", **more}])[0].endswith(text)
 
 
+def test_watches_stand_behind_the_call() -> None:
+    event = {"id": "s-9", "timestampNs": 0, "eventType": "function_enter", "function": "place", "watchValues": {"counter": 1, "coins": {"dime": 3}}}
+    assert event_lines([event])[0].endswith("place  watch counter=1 coins={dime: 3}")
+
+
 def test_long_arguments_are_shortened_on_the_line_and_small_ones_are_not() -> None:
     items = [{"id": number, "name": "x" * 50} for number in range(100)]
     text = argument_list([{"name": "items", "type": "Item[100]", "value": items}, {"name": "mode", "type": "Mode", "value": "Live"}])
