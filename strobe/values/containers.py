@@ -35,7 +35,7 @@ class TextShape(FormShape):
             if length is not None and length > COUNT_MAX:
                 return self.invalid()
             start = word_in(data, at + form.data)
-            text = texts.at_pointer(view, start + form.skip if start else 0, unit, length)
+            text = view.text(texts.at_pointer(view, start + form.skip if start else 0, unit, length))
             return f"<{self.name}>" if self.is_guess and isinstance(text, str) and text.startswith("<unreadable") else text
         raw = data[at + form.data : at + self.size]
         raw = raw[: len(raw) - len(raw) % unit]
@@ -44,7 +44,7 @@ class TextShape(FormShape):
         if length * unit > len(raw):
             return self.invalid()
         limit = view.limits.text
-        return texts.said(raw[: min(length, limit) * unit], unit, cut=length > limit)
+        return view.text(texts.said(raw[: min(length, limit) * unit], unit, cut=length > limit))
 
 
 class SequenceShape(FormShape):
@@ -62,7 +62,7 @@ class SequenceShape(FormShape):
         if count is None or (start == 0 and count):
             return self.invalid()
         if self.unit is not None:
-            return self._text(view, data, at, start, count, self.unit)
+            return view.text(self._text(view, data, at, start, count, self.unit))
         if count == 0:
             return []
         if form.inline:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FIELDS_MAX: Final = 4096
 _NESTING_MAX: Final = 16
+_PATH_MAX: Final = 4  # bases in a label
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def _labels(found: list[_Named]) -> list[str]:
     names = Counter(one.name for one in found)
     short = [f"{one.path[-1]}::{one.name}" if one.path and names[one.name] > 1 else one.name for one in found]
     counts = Counter(short)
-    return ["::".join((*one.path, one.name)) if counts[label] > 1 else label for one, label in zip(found, short, strict=True)]
+    return ["::".join((*one.path[-_PATH_MAX:], one.name)) if counts[label] > 1 else label for one, label in zip(found, short, strict=True)]
 
 
 def _shape(shapes: Shapes, record: Record, found: list[_Named], one: _Named) -> Shape:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from strobe.model.type_nodes import TypeId
 from strobe.values.arrays import COUNT_MAX, row
 from strobe.values.forms import Erased, Number, Owner
-from strobe.values.inside import FormShape, number_in, word_in
+from strobe.values.inside import WORD, FormShape, number_in, word_in
 from strobe.values.memory import Missing
 from strobe.values.pointers import followed
 from strobe.values.view import Json, View
@@ -92,17 +92,26 @@ class ErasedShape(FormShape):
     def _function(self, view: View, code: int, data: bytes, at: int) -> Json:
         """Which function, or which class of function object, is called."""
         if self.form.boxed:
-            code_or_missing = view.word(word_in(data, at + self.form.code))
-            number = None if isinstance(code_or_missing, Missing) else view.dynamic(code_or_missing)
-            name = None if number is None else self.shapes.name(number)
-        else:
-            name = view.symbols.function(code) if view.symbols else None
+            return self._object(view, code)
+        name = view.symbols.function(code) if view.symbols else None
         if name is None:
-            return f"<{self.name}>" if self.form.boxed else f"<function at {code:#x}>"
+            return f"<function at {code:#x}>"
         target = _handled(name)
-        if target is not None and _POINTER_TO_FUNCTION.search(target) and not self.form.boxed:
+        if target is not None and _POINTER_TO_FUNCTION.search(target):
             return view.function(word_in(data, at + self.form.offset))
         return f"<{target or name}>"
+
+    def _object(self, view: View, address: int) -> Json:
+        """The function object at this address, whose vtable tells its class; what it calls comes right after."""
+        vtable = view.word(address)
+        number = None if isinstance(vtable, Missing) else view.dynamic(vtable)
+        if number is None:
+            return f"<{self.name}>"
+        target = _handled(self.shapes.name(number))
+        if target is not None and _POINTER_TO_FUNCTION.search(target):
+            function = view.word(address + WORD)
+            return str(function) if isinstance(function, Missing) else view.function(function)
+        return f"<{target or self.shapes.name(number)}>"
 
 
 def _handled(name: str) -> str | None:

@@ -6,7 +6,7 @@ import base64
 from typing import Final
 
 from strobe.values.memory import Missing
-from strobe.values.view import MORE, Json, Shape, View
+from strobe.values.view import CUT, MORE, Json, Shape, View
 
 CODECS: Final = {1: "utf-8", 2: "utf-16-le", 4: "utf-32-le"}
 _CHUNK: Final = 64  # most texts are shorter: read first
@@ -84,7 +84,7 @@ class TextPointerShape(Shape):
         self.unit = unit
 
     def show(self, view: View, data: bytes, at: int, _address: int, _depth: int, /) -> Json:
-        return at_pointer(view, int.from_bytes(data[at : at + 8], "little"), self.unit, None)
+        return view.text(at_pointer(view, int.from_bytes(data[at : at + 8], "little"), self.unit, None)) if view.left > 0 else CUT
 
 
 class TextArrayShape(Shape):
@@ -101,7 +101,7 @@ class TextArrayShape(Shape):
     def show(self, view: View, data: bytes, at: int, _address: int, _depth: int, /) -> Json:
         limit = view.limits.text * self.unit
         found, _ = ended(data[at : at + min(self.size, limit + self.unit)], self.unit)
-        return said(found[:limit], self.unit, cut=len(found) > limit)
+        return view.text(said(found[:limit], self.unit, cut=len(found) > limit)) if view.left > 0 else CUT
 
     def apart(self, view: View, address: int, _depth: int, missing: Missing | None, /) -> Json:
         raw, missing = view.prefix(address, min(self.size, (view.limits.text + 1) * self.unit))

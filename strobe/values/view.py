@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 Json = Any  # None, bool, int, float, str, list and dict with texts as keys: what JSON can say
 VALUES_MAX: Final = 20_000  # shown in one answer, members and elements counted
+TEXT_PER_VALUE: Final = 16  # characters
 NESTING_MAX: Final = 48  # values inside values, whatever is between them
 BLOCK_MAX: Final = 1 << 20  # bytes read at once
 _SPACE: Final = 1 << 64
@@ -83,6 +84,12 @@ class View:
         """Whether so many more values may be shown."""
         self.left -= values
         return self.left >= 0
+
+    def text(self, shown: Json) -> Json:
+        """A text costs as much as the values that take as much room."""
+        if isinstance(shown, str):
+            self.left -= len(shown) // TEXT_PER_VALUE
+        return shown
 
     def function(self, address: int) -> Json:
         """What a pointer to a function says."""

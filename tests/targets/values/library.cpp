@@ -261,6 +261,7 @@ static void say_values()
     expect_text("any_small", "{\"char\": " + json(std::any_cast<char>(values.any_small)) + "}");
     EXPECT(values, atomic), EXPECT(values, atomic_bool), EXPECT(values, atomic_real), EXPECT(values, atomic_pointer), EXPECT(values, atomic_coin);
     EXPECT(values, complex), EXPECT(values, complex_float), EXPECT(values, wrapper), expect_text("no_call", values.no_call ? "?" : "null");
+    expect_text("plain_call", in_quotes(address((const void *)twice) + " <twice(int)>"));
     if (values.plain_call(1) + values.lambda_call(1) + values.large_call(1) != 4)
         abort();
 }
