@@ -73,7 +73,8 @@ class MaybeShape(FormShape):
     def shown(self, view: View, data: bytes, at: int, address: int, depth: int, /) -> Json:
         if not number_in(self.form.there, data, at):
             return None
-        return self.inner(view, self.form.type, self.form.offset, data, at, address, depth)
+        value = self.inner(view, self.form.type, self.form.offset, data, at, address, depth)
+        return {"Some": None} if value is None else value
 
 
 class ChoiceShape(FormShape):

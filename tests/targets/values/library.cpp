@@ -126,6 +126,7 @@ struct Values {
     std::optional<int> maybe, nothing;
     std::optional<Order> maybe_order;
     std::optional<std::string> maybe_text;
+    std::optional<Money *> maybe_null;
     std::variant<int, std::string, Money> variant_int, variant_text, variant_money;
     std::variant<std::monostate, double> variant_empty;
     std::any any_nothing, any_int, any_text, any_money, any_small;
@@ -244,13 +245,14 @@ static void say_values()
 {
     long much[8] = {1};
     values.pair = {'x', -5}, values.pair_of_order = {"key", {1, "title", {}}}, values.tuple = {'t', 7, 2.5}, std::get<0>(values.one_tuple) = "one";
-    values.nested_tuple = {"text", {3, Level::high}, {1, 2}}, values.maybe = 5, values.maybe_order = Order{9, "maybe", {{1, 1}}}, values.maybe_text = "there";
+    values.nested_tuple = {"text", {3, Level::high}, {1, 2}}, values.maybe = 5, values.maybe_order = Order{9, "maybe", {{1, 1}}}, values.maybe_text = "there", values.maybe_null = nullptr;
     values.variant_int = 5, values.variant_text = "variant", values.variant_money = Money{7, 8}, values.any_int = 42, values.any_text = std::string("any text");
     values.any_money = Money{1, 99}, values.any_small = 'c', values.atomic_pointer = &money, values.atomic_coin = Coin{4, 5}, values.flag.test_and_set();
     values.plain_call = twice, values.lambda_call = [](int by) { return by + 1; }, values.large_call = [much](int by) { return (int)much[by & 7]; };
     group("golden::Values", &values);
     EXPECT(values, pair), EXPECT(values, pair_of_order), EXPECT(values, tuple), expect_text("no_tuple", "[]"), EXPECT(values, one_tuple), EXPECT(values, nested_tuple), EXPECT(values, maybe);
     EXPECT(values, nothing), EXPECT(values, maybe_order), EXPECT(values, maybe_text);
+    expect_text("maybe_null", values.maybe_null.has_value() && !*values.maybe_null ? "{\"Some\": null}" : "?");
     expect_text("variant_int", "{\"int\": " + json(std::get<0>(values.variant_int)) + "}");
     expect_text("variant_text", "{\"std::string\": " + json(std::get<1>(values.variant_text)) + "}");
     expect_text("variant_money", "{\"golden::Money\": " + json(std::get<2>(values.variant_money)) + "}");
