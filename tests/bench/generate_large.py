@@ -1,7 +1,7 @@
 """A C program of 100,000 functions with debug info (about 60 MB), for symbol benchmarks: `python -m tests.bench.generate_large` prints its path.
 
 Generated and compiled in parallel (a minute or two on 2 cores), once, into tests/targets/build. The program calls one function of each
-file and prints a number.
+file and prints a number; given an argument, it waits for a line on its standard input first.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ def _source(file: int) -> str:
 def _main() -> str:
     declared = "\n".join(f"long unit{file:03}_enter(void);" for file in range(FILES))
     calls = "\n".join(f"    total += unit{file:03}_enter();" for file in range(FILES))
-    return f'#include <stdio.h>\n{declared}\nint main(void)\n{{\n    long total = 0;\n{calls}\n    printf("%ld\\n", total);\n    return 0;\n}}\n'
+    body = f'    if (argc > 1) getchar();\n    long total = argc * 0;\n{calls}\n    printf("%ld\\n", total);\n    return !argv;\n'
+    return f"#include <stdio.h>\n{declared}\nint main(int argc, char **argv)\n{{\n{body}}}\n"
 
 
 def large_program(compiler: str = "gcc", *, flags: tuple[str, ...] = FLAGS) -> Path:
