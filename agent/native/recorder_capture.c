@@ -43,7 +43,7 @@ uint64_t lasting_bytes(const struct thread *thread, uint64_t address)
 }
 
 /* Copies a C string of at most `limit` bytes without its 0. Sets how many; returns a StringState. */
-static uint32_t string_read(struct source source, uint64_t from, uint8_t *to, uint32_t limit, uint32_t *length)
+static uint32_t string_read(struct source *source, uint64_t from, uint8_t *to, uint32_t limit, uint32_t *length)
 {
     struct text text = read_text(source, to, from, limit, 1);
     *length = (uint32_t)text.bytes - (text.why == TEXT_END);
@@ -53,13 +53,19 @@ static uint32_t string_read(struct source source, uint64_t from, uint8_t *to, ui
     return read_bytes(source, &next, from + limit, 1) == 1 && !next ? LANE_STRING_STATE_OK : LANE_STRING_STATE_TRUNCATED;
 }
 
-static uint64_t string_put(struct source source, uint64_t from, struct capture *to, uint32_t used, uint32_t limit, uint8_t *place)
+/* One word: what is stored in pieces and loaded whole makes the processor wait. */
+INLINE void descriptor_put(uint8_t *place, uint32_t offset, uint32_t length, uint32_t state)
+{
+    uint64_t word = offset | length << 16 | (uint64_t)state << 32;
+    __builtin_memcpy(place, &word, 8);
+}
+
+static uint64_t string_put(struct source *source, uint64_t from, struct capture *to, uint32_t used, uint32_t limit, uint8_t *place)
 {
     uint32_t length = 0, state = LANE_STRING_STATE_NULL;
     if (from)
         state = string_read(source, from, to->payload + used, limit > to->room - used ? to->room - used : limit, &length);
-    struct lane_string descriptor = {.offset = (uint16_t)used, .length = (uint16_t)length, .state = (uint8_t)state};
-    copy_bytes(place, &descriptor, sizeof descriptor);
+    descriptor_put(place, used, length, state);
     if (state == LANE_STRING_STATE_TRUNCATED)
         to->flags |= LANE_ENTRY_FLAG_TRUNCATED;
     return length;
@@ -131,8 +137,7 @@ static uint32_t image_put(const struct strobe_hook *hook, const struct strobe_pl
             walk_root(to->walker, (uint32_t)steps->imm, steps->dst);
     walk_run(to->walker, &to->flags);
     uint32_t length = to->walker->used - begin;
-    struct lane_string descriptor = {.offset = (uint16_t)begin, .length = (uint16_t)length, .state = LANE_STRING_STATE_OK};
-    copy_bytes(to->payload + image->dst, &descriptor, sizeof descriptor);
+    descriptor_put(to->payload + image->dst, begin, length, LANE_STRING_STATE_OK);
     return length ? to->walker->used : used;
 }
 
@@ -141,14 +146,17 @@ uint32_t capture(struct thread *thread, const struct strobe_hook *hook, bool at_
 {
     static const uint8_t register_of[8] = {0, 1, 2, 3, 4, 5, 6, 2};
     const struct strobe_plan_op *first = at_exit ? hook->exit : hook->enter, *image = NULL;
+    bool moves = !at_exit && values->saved;
     uint32_t used = at_exit ? hook->exit_fixed : hook->fixed;
-    struct source source = {thread, false};
-    if (at_exit ? hook->exit_reads : hook->reads) {
-        source.direct = faults_caught(thread, &to->walker->sure);
-        to->walker->source = source;
-    }
+    struct source *source = &to->walker->source;
+    if (at_exit ? hook->exit_reads : hook->reads)
+        *source = (struct source){thread, &to->walker->faults, faults_caught(thread, &to->walker->faults) ? to->walker->faults.bad : ~0ull};
     for (uint32_t i = 0; i < used; i += 8)
         __builtin_memset(to->payload + i, 0, 8);
+    if (LIKELY(moves)) {
+        moves_run(hook, values->saved, to->payload);
+        first += hook->moves;
+    }
     for (const struct strobe_plan_op *step = first; step->op != LANE_PLAN_OP_END; step++) {
         uint8_t *place = to->payload + step->dst;
         uint64_t word = values->gpr[register_of[step->arg & 7]];
@@ -164,7 +172,7 @@ uint32_t capture(struct thread *thread, const struct strobe_hook *hook, bool at_
             break;
         case LANE_PLAN_OP_LEA:
             word = (uint64_t)values->stack + 8 + (uint64_t)(int64_t)step->imm;
-            copy_bytes(place, &word, 8);
+            __builtin_memcpy(place, &word, 8);
             break;
         case LANE_PLAN_OP_VECTOR:
             vector_put(values, step->arg, place);

@@ -33,11 +33,24 @@ extern const int32_t strobe_fault_table[3][3];
 static uint32_t index_of(int signo) { return signo == BUS; }
 static uint32_t bits_of(int signo) { return signo == BUS ? FAULTS_BUS | FAULTS_BUS_APART : FAULTS_SEGV | FAULTS_SEGV_APART; }
 
-/* Readable memory that can be read as it is: what lasts for the target's life, and the used part of the thread's own stack. */
-uint64_t read_slowly(const struct thread *thread, void *to, uint64_t from, uint64_t bytes)
+/* A load faulted `got` bytes behind `from`. */
+NOINLINE uint64_t read_short(struct source *source, uint64_t from, uint64_t got)
 {
-    uint64_t lasting = lasting_bytes(thread, from);
-    return lasting < bytes ? read_safely(to, from, bytes) : strobe_copy(to, from, bytes);
+    uint64_t page = 1ull << ((from + got) >> 12 & 63);
+    source->faults->bad |= page;
+    source->avoid |= page;
+    return got;
+}
+
+/* Memory that lasts for the target's life, and the used part of the thread's own stack, can be read as they are. */
+NOINLINE uint64_t read_slowly(struct source *source, void *to, uint64_t from, uint64_t bytes)
+{
+    if (lasting_bytes(source->thread, from) >= bytes)
+        return strobe_copy(to, from, bytes);
+    uint64_t got = read_safely(to, from, bytes);
+    if (got == bytes)
+        source->faults->bad &= ~(1ull << (from >> 12 & 63));
+    return got;
 }
 
 /* Bytes up to and with the first 0 of `unit` bytes; 0 when there is none. */
@@ -53,7 +66,7 @@ static uint64_t units_end(const uint8_t *text, uint64_t bytes, uint32_t unit)
     return 0;
 }
 
-struct text read_units(struct source source, uint8_t *to, uint64_t from, uint64_t most, uint32_t unit)
+struct text read_units(struct source *source, uint8_t *to, uint64_t from, uint64_t most, uint32_t unit)
 {
     uint64_t done = 0;
     while (done < most) {
@@ -154,13 +167,15 @@ static bool stack_suffices(struct thread *thread)
 }
 
 /* The long way to an answer. */
-NOINLINE bool faults_ask(struct thread *thread, uint32_t *sure)
+NOINLINE bool faults_ask(struct thread *thread, struct faults *faults)
 {
     uint32_t ours = SHARED_LOAD(&faults_ours);
     if ((ours & (FAULTS_SEGV | FAULTS_BUS)) != (FAULTS_SEGV | FAULTS_BUS))
         return false;
-    bool first = !*sure;
-    *sure = first ? SURE_EVENTS : *sure - 1;
+    bool first = !faults->sure;
+    faults->sure = first ? SURE_EVENTS : faults->sure - 1;
+    if (first)
+        faults->bad = 0;
     if ((first || (thread->doubt & DOUBT_ACTION)) && !actions_hold(thread))
         return false;
     if (!(ours & FAULTS_UNBLOCKED) || (thread->doubt & DOUBT_MASK)) {

@@ -5,8 +5,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* How this event reads. `direct`: with loads that may fault. */
-struct source { const struct thread *thread; bool direct; };
+/* What is kept from event to event in each block of scratch memory. `sure`: events until the kernel is asked again whose its handlers are; `bad`:
+ * pages where a load faulted of late, a bit for each page number modulo 64: a fault takes longer than the system call that is made there then. */
+struct faults { uint64_t bad; uint32_t sure; };
+
+/* How this event reads: with loads that may fault, but on the pages in `avoid` (as `bad`): on none when a fault would not be caught. */
+struct source { const struct thread *thread; struct faults *faults; uint64_t avoid; };
+
+INLINE bool may_load(const struct source *source, uint64_t address) { return !(source->avoid >> (address >> 12 & 63) & 1); }
 
 enum text_why { TEXT_END, TEXT_LIMIT, TEXT_FAULT };
 struct text { uint64_t bytes; uint64_t why; };
@@ -16,18 +22,28 @@ uint64_t strobe_copy(void *to, uint64_t from, uint64_t bytes);
 struct text strobe_copy_text(void *to, uint64_t from, uint64_t most);
 extern char strobe_fault_gate[];
 
-uint64_t read_slowly(const struct thread *thread, void *to, uint64_t from, uint64_t bytes);
-struct text read_units(struct source source, uint8_t *to, uint64_t from, uint64_t most, uint32_t unit);
+uint64_t read_slowly(struct source *source, void *to, uint64_t from, uint64_t bytes);
+struct text read_units(struct source *source, uint8_t *to, uint64_t from, uint64_t most, uint32_t unit);
 
-INLINE uint64_t read_bytes(struct source source, void *to, uint64_t from, uint64_t bytes)
+uint64_t read_short(struct source *source, uint64_t from, uint64_t got);
+
+INLINE uint64_t read_bytes(struct source *source, void *to, uint64_t from, uint64_t bytes)
 {
-    return LIKELY(source.direct) ? strobe_copy(to, from, bytes) : read_slowly(source.thread, to, from, bytes);
+    if (UNLIKELY(!may_load(source, from)))
+        return read_slowly(source, to, from, bytes);
+    uint64_t got = strobe_copy(to, from, bytes);
+    return LIKELY(got == bytes) ? got : read_short(source, from, got);
 }
 
 /* Characters of `unit` bytes up to the first 0, which is counted; at most `most` bytes. What lies behind them in `to` is changed too. */
-INLINE struct text read_text(struct source source, uint8_t *to, uint64_t from, uint64_t most, uint32_t unit)
+INLINE struct text read_text(struct source *source, uint8_t *to, uint64_t from, uint64_t most, uint32_t unit)
 {
-    return LIKELY(source.direct && unit == 1) ? strobe_copy_text(to, from, most) : read_units(source, to, from, most, unit);
+    if (UNLIKELY(unit != 1 || !may_load(source, from)))
+        return read_units(source, to, from, most, unit);
+    struct text text = strobe_copy_text(to, from, most);
+    if (UNLIKELY(text.why == TEXT_FAULT))
+        read_short(source, from, text.bytes);
+    return text;
 }
 
 enum { /* bits of faults_ours */
@@ -40,15 +56,15 @@ enum { DOUBT_MASK = 1, DOUBT_STACK = 2, DOUBT_ACTION = 4 }; /* bits of thread.do
 #define FAULT_MASK (1ull << 10 | 1ull << 6) /* SIGSEGV and SIGBUS in a kernel signal set */
 
 extern uint32_t faults_ours;
-bool faults_ask(struct thread *thread, uint32_t *sure);
+bool faults_ask(struct thread *thread, struct faults *faults);
 
-/* True when a load in this thread may fault here and now. `sure` counts events down to the next look at the kernel's own tables. */
-INLINE bool faults_caught(struct thread *thread, uint32_t *sure)
+/* True when a load in this thread may fault here and now. */
+INLINE bool faults_caught(struct thread *thread, struct faults *faults)
 {
-    bool usual = faults_ours == FAULTS_SURE && !thread->doubt && *sure && is_native(thread, (uint64_t)__builtin_frame_address(0));
+    bool usual = faults_ours == FAULTS_SURE && !thread->doubt && faults->sure && is_native(thread, (uint64_t)__builtin_frame_address(0));
     if (UNLIKELY(!usual))
-        return faults_ask(thread, sure);
-    --*sure;
+        return faults_ask(thread, faults);
+    faults->sure--;
     return true;
 }
 

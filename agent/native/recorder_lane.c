@@ -131,6 +131,20 @@ static bool lane_switch(struct thread *thread, uint32_t slots, bool trace)
     return usable;
 }
 
+/* Of the `reserved` slots at `place` only the first `used` are needed. Unless a handler has reserved behind them meanwhile the rest is free again.
+ * `written` comes first: a chunk that a handler closes in between counts as full whatever is added to it. */
+NOINLINE void lane_give_back(struct thread *thread, const struct place *place, uint32_t reserved, uint32_t used)
+{
+    uint64_t offset = (uint64_t)((uint8_t *)place->entry - chunk_memory), index = offset / LANE_CHUNK_BYTES;
+    uint64_t word = index << 32 | (offset % LANE_CHUNK_BYTES - LANE_CHUNK_SLOTS_OFFSET) / LANE_SLOT_BYTES;
+    struct lane_chunk *chunk = chunk_at((uint32_t)index);
+    count_own32(&chunk->written, used - reserved);
+    if (swap_own64(&thread->word, word + reserved, word + used))
+        return;
+    count_own32(&chunk->written, reserved - used);
+    pad_place(word + used, reserved - used);
+}
+
 /* `word` is what the refused reservation returned, or WORD_NONE when none was tried. */
 NOINLINE bool lane_reserve_slowly(struct thread *thread, uint32_t slots, uint32_t kind, uint64_t word, struct place *place)
 {

@@ -24,6 +24,7 @@ INLINE struct lane_chunk *chunk_at(uint32_t index) { return (struct lane_chunk *
 
 INLINE bool is_trace(uint32_t kind) { return kind != LANE_KIND_OUTPUT_MARK && kind != LANE_KIND_EXCEPTION && kind != LANE_KIND_LOG; }
 
+void lane_give_back(struct thread *thread, const struct place *place, uint32_t reserved, uint32_t used);
 bool lane_reserve_slowly(struct thread *thread, uint32_t slots, uint32_t kind, uint64_t word, struct place *place);
 void lane_drop(struct lane_hook *counts, uint32_t kind);
 void lane_forget(struct thread *thread);
@@ -72,7 +73,31 @@ INLINE void entry_head(struct lane_entry *entry, uint64_t ts, uint64_t span, uin
 struct draft { struct place place; uint32_t slots; uint8_t flags; };
 
 bool sample(struct lane_hook *counts);
-bool draft_slowly(struct thread *thread, const struct strobe_hook *hook, const struct values *values, uint32_t kind, struct draft *draft);
+
+/* recorder_draft.c. Makes an entry's payload; its head is not written yet. False, and counted, when there is no room. */
+bool draft_make(struct thread *thread, const struct strobe_hook *hook, const struct values *values, uint32_t kind, struct draft *draft);
+
+INLINE void moves_run(const struct strobe_hook *hook, const struct saved *saved, uint8_t *payload)
+{
+    for (uint32_t i = 0; i < hook->moves; i++) {
+        uint64_t value; /* neither place need be aligned */
+        __builtin_memcpy(&value, (const uint8_t *)saved + hook->move[i].source, 8);
+        value &= hook->move[i].mask;
+        __builtin_memcpy(payload + hook->move[i].dst, &value, 8);
+    }
+}
+
+/* The same for an enter list that is moves and nothing else. */
+INLINE bool draft_moves(struct thread *thread, const struct strobe_hook *hook, const struct saved *saved, struct draft *draft)
+{
+    draft->slots = hook->slots;
+    if (UNLIKELY(!lane_reserve(thread, hook->slots, LANE_KIND_ENTER, &draft->place))) {
+        lane_drop(hook->shared, LANE_KIND_ENTER);
+        return false;
+    }
+    moves_run(hook, saved, (uint8_t *)draft->place.entry + LANE_SLOT_BYTES);
+    return true;
+}
 
 INLINE void lane_publish(const struct place *place, uint32_t slots)
 {

@@ -24,8 +24,8 @@ EXPORT uint64_t strobe_record_enter(uint64_t hook_address, const uint64_t regs[1
     bool first = frame_begins(thread, (uint64_t)stack);
     struct push push;
     shadow_settle(thread, (uint64_t)stack, &push);
-    struct values values = {regs, regs + 7, stack, false};
-    if (draft_slowly(thread, hook, &values, LANE_KIND_ENTER, &draft)) {
+    struct values values = {regs, regs + 7, stack, NULL, false};
+    if (draft_make(thread, hook, &values, LANE_KIND_ENTER, &draft)) {
         span = add_own64(&thread->spans, 1) + 1;
         struct shadow *entry = flags & LANE_HOOK_FLAG_WANT_EXIT ? shadow_push(thread, (uint64_t *)stack, span, (uint64_t)hook, TAG_MANAGED) : NULL;
         entry_head(draft.place.entry, ts, span, hook->id, LANE_KIND_ENTER, draft.flags | (entry ? 0 : LANE_ENTRY_FLAG_NO_EXIT), draft.slots, push.parent);
@@ -49,6 +49,6 @@ EXPORT void strobe_record_exit(uint64_t hook, uint64_t span, const uint64_t regs
     bool first = frame_begins(thread, here);
     shadow_forget_span(thread, span);
     struct shadow ended = {.hook = hook, .span = span};
-    record_exit(thread, &ended, &(struct values){regs, regs + 7, NULL, false}, ts);
+    record_exit(thread, &ended, &(struct values){regs, regs + 7, NULL, NULL, false}, ts);
     frame_ends(thread, here, first);
 }

@@ -68,38 +68,65 @@ static int32_t list_length(const struct strobe_plan_op *steps, uint32_t count, b
     return -1;
 }
 
-/* Makes moves of the enter list. False when it must be run step by step. */
-static bool compile_moves(struct strobe_hook *hook, const struct strobe_plan_op *steps, uint32_t count, uint32_t room)
+/* A move for the step; false when it is not one that a move can be made of. */
+static bool move_make(struct move *move, const struct strobe_plan_op *step)
+{
+    if (step->size > 8 || (step->op == LANE_PLAN_OP_STACK && step->imm > 2048))
+        return false;
+    switch (step->op) {
+    case LANE_PLAN_OP_GPR:
+        move->source = step->arg == 7 ? 16 : 8 * step->arg;
+        break;
+    case LANE_PLAN_OP_XMM:
+        move->source = 8 * step->arg - 64;
+        break;
+    case LANE_PLAN_OP_STACK:
+        move->source = (int32_t)offsetof(struct saved, slot) + 8 + step->imm;
+        break;
+    default:
+        return false;
+    }
+    move->dst = step->dst;
+    move->mask = step->size == 8 ? ~0ull : (1ull << (8 * step->size)) - 1;
+    return true;
+}
+
+/* Puts the steps that moves are made of first, in their order. A move stores 8 bytes: they must not reach back into the one before, nor past the
+ * entry, whose fixed part has `room` bytes; what they reach of other steps' is written after them. */
+static void compile_moves(struct strobe_hook *hook, struct strobe_plan_op *steps, uint32_t count, uint32_t room)
 {
     uint32_t end = 0;
     hook->stack_reach = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct strobe_plan_op *step = &steps[i];
-        struct move *move = &hook->move[i];
-        if (i == MOVES_MAX || step->size > 8 || step->dst < end || step->dst + 8u > room)
-            return false; /* a move stores 8 bytes, so it must not reach back into the one before or past the entry */
-        switch (step->op) {
-        case LANE_PLAN_OP_GPR:
-            move->source = step->arg == 7 ? 16 : 8 * step->arg;
-            break;
-        case LANE_PLAN_OP_XMM:
-            move->source = 8 * step->arg - 64;
-            break;
-        case LANE_PLAN_OP_STACK:
-            move->source = (int32_t)offsetof(struct saved, slot) + 8 + step->imm;
-            hook->stack_reach = 16 + (uint32_t)step->imm > hook->stack_reach ? 16 + (uint32_t)step->imm : hook->stack_reach;
-            if (step->imm > 2048)
-                return false;
-            break;
-        default:
-            return false;
-        }
-        move->dst = step->dst;
-        move->mask = step->size == 8 ? ~0ull : (1ull << (8 * step->size)) - 1;
-        end = step->dst + step->size;
+    hook->moves = 0;
+    for (uint32_t i = 0; i < count && hook->moves < MOVES_MAX; i++) {
+        const struct strobe_plan_op step = steps[i];
+        if (step.dst < end || step.dst + 8u > room || !move_make(&hook->move[hook->moves], &step))
+            continue;
+        end = step.dst + step.size;
+        if (step.op == LANE_PLAN_OP_STACK && 16 + (uint32_t)step.imm > hook->stack_reach)
+            hook->stack_reach = 16 + (uint32_t)step.imm;
+        for (uint32_t at = i; at > hook->moves; at--)
+            steps[at] = steps[at - 1];
+        steps[hook->moves++] = step;
     }
-    hook->moves = (uint8_t)count;
-    return true;
+    hook->direct = hook->moves == count;
+}
+
+/* Slots of an entry with all strings and the image as long as they may be. */
+static uint8_t most_slots(const struct strobe_plan_op *steps, uint32_t count, uint32_t fixed)
+{
+    uint32_t bytes = fixed;
+    for (uint32_t i = 0; i < count; i++) {
+        if (steps[i].op == LANE_PLAN_OP_CSTR)
+            bytes += (uint32_t)steps[i].imm;
+        if (steps[i].op == LANE_PLAN_OP_STACK_CSTR)
+            bytes += (uint32_t)steps[i].imm & 4095;
+        if (steps[i].op == LANE_PLAN_OP_IMAGE)
+            bytes += 8 + (uint32_t)steps[i].imm;
+        if (bytes > LANE_PAYLOAD_BYTES_MAX)
+            bytes = LANE_PAYLOAD_BYTES_MAX;
+    }
+    return (uint8_t)(1 + (bytes + LANE_SLOT_BYTES - 1) / LANE_SLOT_BYTES);
 }
 
 /* Each walk begins at a step of the section and reads of the payload only what is at fixed places; one image a list takes what they copy. */
@@ -126,7 +153,7 @@ static bool reads_memory(const struct strobe_plan_op *steps, uint32_t count)
 }
 
 /* Fills in the hook from its plan. False when the plan is not valid. `plan` and `needs` must last as long as the hook. */
-bool hook_compile(struct strobe_hook *hook, const struct strobe_plan_op *plan, uint32_t bytes, uint32_t *needs)
+bool hook_compile(struct strobe_hook *hook, struct strobe_plan_op *plan, uint32_t bytes, uint32_t *needs)
 {
     uint32_t steps = bytes / LANE_PLAN_OP_BYTES, fixed, exit_fixed;
     int32_t enter = list_length(plan, steps, false, &fixed);
@@ -150,7 +177,9 @@ bool hook_compile(struct strobe_hook *hook, const struct strobe_plan_op *plan, u
     hook->fixed = (uint16_t)fixed;
     hook->exit_fixed = (uint16_t)exit_fixed;
     hook->slots = (uint8_t)(1 + (fixed + LANE_SLOT_BYTES - 1) / LANE_SLOT_BYTES);
-    hook->direct = compile_moves(hook, plan, (uint32_t)enter, (hook->slots - 1u) * LANE_SLOT_BYTES);
+    hook->most = most_slots(plan, (uint32_t)enter, fixed);
+    hook->exit_most = most_slots(hook->exit, (uint32_t)leave, exit_fixed);
+    compile_moves(hook, plan, (uint32_t)enter, (hook->slots - 1u) * LANE_SLOT_BYTES);
     for (int32_t i = 0; i < leave; i++)
         if (hook->exit[i].op == LANE_PLAN_OP_WORD_XMM)
             hook->word_xmm = 1;

@@ -1,7 +1,6 @@
 /* What happens at each traced call and return. The thunks' entry points (recorder_thunk.S) call strobe_on_enter and strobe_on_exit. */
 #include "recorder_lane.h"
 #include "recorder_shadow.h"
-#include "recorder_walk.h"
 
 /* True when this call of a sampled function is to be recorded. All calls are counted. */
 NOINLINE bool sample(struct lane_hook *counts)
@@ -25,64 +24,6 @@ INLINE void settle(struct thread *thread, uint64_t *slot, struct push *push)
     } else {
         shadow_settle(thread, (uint64_t)slot, push);
     }
-}
-
-/* A block of scratch memory that no interrupted frame uses; -1 when all are taken. */
-static int32_t scratch_take(struct thread *thread)
-{
-    for (;;) {
-        uint32_t used = thread->scratch_used;
-        int32_t block = 0;
-        while (block < 4 && (used >> block & 1))
-            block++;
-        if (block == 4)
-            return -1;
-        if (swap_own32(&thread->scratch_used, used, used | 1u << block))
-            return block;
-    }
-}
-
-/* Step by step into scratch memory, as strings decide the entry's size, then into the lane. False, and counted, when there is no room. */
-NOINLINE bool draft_slowly(struct thread *thread, const struct strobe_hook *hook, const struct values *values, uint32_t kind, struct draft *draft)
-{
-    int32_t block = scratch_take(thread);
-    bool fits = false;
-    if (block >= 0) {
-        uint8_t *scratch = thread->scratch + (uint32_t)block * SCRATCH_BLOCK;
-        struct capture to = {(struct walker *)(scratch + SCRATCH_PAYLOAD), scratch, LANE_PAYLOAD_BYTES_MAX, draft->flags};
-        uint32_t bytes = capture(thread, hook, kind == LANE_KIND_EXIT, values, &to);
-        draft->flags = to.flags;
-        draft->slots = 1 + (bytes + LANE_SLOT_BYTES - 1) / LANE_SLOT_BYTES;
-        fits = lane_reserve(thread, draft->slots, kind, &draft->place);
-        if (fits)
-            copy_bytes((uint8_t *)draft->place.entry + LANE_SLOT_BYTES, scratch, bytes);
-        clear_bits_own(&thread->scratch_used, 1u << block);
-    }
-    if (!fits)
-        lane_drop(hook->shared, kind);
-    return fits;
-}
-
-INLINE void moves_run(const struct strobe_hook *hook, const struct saved *saved, struct lane_entry *entry)
-{
-    uint8_t *payload = (uint8_t *)entry + LANE_SLOT_BYTES;
-    for (uint32_t i = 0; i < hook->moves; i++) {
-        uint64_t value; /* neither place need be aligned */
-        __builtin_memcpy(&value, (const uint8_t *)saved + hook->move[i].source, 8);
-        value &= hook->move[i].mask;
-        __builtin_memcpy(payload + hook->move[i].dst, &value, 8);
-    }
-}
-
-INLINE bool draft_moves(struct thread *thread, const struct strobe_hook *hook, const struct saved *saved, struct draft *draft)
-{
-    draft->slots = hook->slots;
-    if (UNLIKELY(!lane_reserve(thread, hook->slots, LANE_KIND_ENTER, &draft->place))) {
-        lane_drop(hook->shared, LANE_KIND_ENTER);
-        return false;
-    }
-    moves_run(hook, saved, draft->place.entry);
-    return true;
 }
 
 /* True when the moves read no further than the page of the slot, or within the thread's own stack. */
@@ -114,10 +55,8 @@ static NOINLINE uint64_t enter_any(struct saved *saved)
     bool first = frame_begins(thread, (uint64_t)slot);
     struct push push;
     settle(thread, slot, &push);
-    struct values values = {&saved->rdi, &saved->rdi - 8, slot, true};
-    bool drafted = LIKELY(hook->direct && moves_safe(thread, hook, (uint64_t)slot))
-        ? draft_moves(thread, hook, saved, &draft)
-        : draft_slowly(thread, hook, &values, LANE_KIND_ENTER, &draft);
+    struct values values = {&saved->rdi, &saved->rdi - 8, slot, moves_safe(thread, hook, (uint64_t)slot) ? saved : NULL, true};
+    bool drafted = draft_make(thread, hook, &values, LANE_KIND_ENTER, &draft);
     uint64_t hijack = 0;
     if (LIKELY(drafted)) {
         uint64_t span = add_own64(&thread->spans, 1) + 1;
@@ -158,8 +97,7 @@ __attribute__((used)) uint64_t strobe_on_enter(struct saved *saved)
 {
     struct strobe_hook *hook = (struct strobe_hook *)saved->hook;
     uint64_t *slot = &saved->slot, parent;
-    struct place place;
-    if (UNLIKELY(SHARED_LOAD(&hook->shared->flags) != (LANE_HOOK_FLAG_ENABLED | LANE_HOOK_FLAG_WANT_EXIT)) || UNLIKELY(!SHARED_LOAD(&pool->recording)) || UNLIKELY(!hook->direct))
+    if (UNLIKELY(SHARED_LOAD(&hook->shared->flags) != (LANE_HOOK_FLAG_ENABLED | LANE_HOOK_FLAG_WANT_EXIT)) || UNLIKELY(!SHARED_LOAD(&pool->recording)))
         return enter_any(saved);
     uint64_t ts = now();
     struct thread *thread = thread_self();
@@ -171,18 +109,16 @@ __attribute__((used)) uint64_t strobe_on_enter(struct saved *saved)
         frame_ends(thread, (uint64_t)slot, true);
         return enter_any(saved);
     }
-    uint32_t slots = hook->slots;
-    bool room = lane_reserve(thread, slots, LANE_KIND_ENTER, &place);
+    struct draft draft = {.slots = hook->slots, .flags = 0};
+    bool room = LIKELY(hook->direct) ? draft_moves(thread, hook, saved, &draft)
+        : draft_make(thread, hook, &(struct values){&saved->rdi, &saved->rdi - 8, slot, saved, true}, LANE_KIND_ENTER, &draft);
     if (LIKELY(room)) {
         uint64_t span = add_own64(&thread->spans, 1) + 1;
         struct shadow *entry = shadow_add(thread, slot, span, (uint64_t)hook, true);
-        moves_run(hook, saved, place.entry);
-        entry_head(place.entry, ts, span, hook->id, LANE_KIND_ENTER, 0, slots, parent);
-        lane_publish(&place, slots);
+        entry_head(draft.place.entry, ts, span, hook->id, LANE_KIND_ENTER, draft.flags, draft.slots, parent);
+        lane_publish(&draft.place, draft.slots);
         in_order();
         entry->slot = (uint64_t)slot;
-    } else {
-        lane_drop(hook->shared, LANE_KIND_ENTER);
     }
     frame_ends(thread, (uint64_t)slot, true);
     return room;
@@ -203,7 +139,7 @@ void record_plain(struct thread *thread, uint32_t hook_id, struct lane_hook *cou
 static NOINLINE void record_exit_slowly(struct thread *thread, const struct strobe_hook *hook, uint64_t span, uint32_t flags, const struct values *values, uint64_t ts)
 {
     struct draft draft = {.flags = (uint8_t)flags};
-    if (!draft_slowly(thread, hook, values, LANE_KIND_EXIT, &draft))
+    if (!draft_make(thread, hook, values, LANE_KIND_EXIT, &draft))
         return;
     uint64_t word = hook->word_xmm ? values->xmm[0] : values->gpr[6];
     entry_head(draft.place.entry, ts, span, hook->id, LANE_KIND_EXIT, draft.flags, draft.slots, word);
@@ -267,7 +203,7 @@ __attribute__((used)) void strobe_on_exit(struct saved_exit *saved)
     in_order();
     *slot = top->ret;
     in_order();
-    struct values values = {&saved->rdi, saved->xmm, NULL, true};
+    struct values values = {&saved->rdi, saved->xmm, NULL, NULL, true};
     record_return(thread, hook, span, &values, ts);
     in_order();
     shadow_drop(thread, at);

@@ -72,7 +72,7 @@ static void leave_one(struct thread *thread, const struct shadow *entry, const u
     if (entry->hook & SHADOW_INTERNAL)
         internal_exit(thread, entry, (int64_t)gpr[6], ts);
     else
-        record_exit(thread, entry, &(struct values){gpr, xmm, NULL, true}, ts);
+        record_exit(thread, entry, &(struct values){gpr, xmm, NULL, NULL, true}, ts);
 }
 
 /* A call at `slot` returns. All entries of the slot end: tail calls first, the one that holds the real address last. */

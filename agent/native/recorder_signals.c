@@ -92,8 +92,9 @@ void mask_enters(const struct saved *saved, uint32_t what)
     uint64_t sets[] = {saved->rsi, saved->rdi, saved->rcx, saved->r8, saved->r9}, set = sets[what - INTERNAL_MASK_SECOND], mask = 0;
     if (!set || (what == INTERNAL_MASK_SECOND && (int)saved->rdi == 1 /* SIG_UNBLOCK */))
         return;
-    struct source source = {NULL, (faults_ours & (FAULTS_SEGV | FAULTS_BUS)) == (FAULTS_SEGV | FAULTS_BUS)};
+    struct faults faults = {0};
+    struct source source = {NULL, &faults, (faults_ours & (FAULTS_SEGV | FAULTS_BUS)) == (FAULTS_SEGV | FAULTS_BUS) ? 0 : ~0ull};
     struct thread *thread = thread_known();
-    if (thread && read_bytes(source, &mask, set, 8) == 8 && (mask & FAULT_MASK))
+    if (thread && read_bytes(&source, &mask, set, 8) == 8 && (mask & FAULT_MASK))
         faults_masked(thread);
 }

@@ -56,7 +56,7 @@ _Static_assert(offsetof(struct thread, shadow) == 0x20 && offsetof(struct thread
 #define FORK_MARK (1u << THREAD_BITS) /* index in tokens of the process's id: 0 in a forked child until its first thread is started */
 #define SHADOW_BYTES (16u << 20)
 #define SCRATCH_PAYLOAD 8192u /* holds the largest payload */
-#define SCRATCH_BLOCK 32768u  /* that, and the state of a walk (recorder_walk.h) */
+#define SCRATCH_BLOCK 40960u  /* that, and the state of a walk (recorder_walk.h) */
 #define SCRATCH_BYTES (4 * SCRATCH_BLOCK)
 #define GAPS 16u
 #define ALTSTACK_BYTES (64u << 10)
@@ -90,9 +90,10 @@ struct strobe_hook {
     struct lane_hook *shared;
     uint32_t id;
     uint8_t direct;     /* the enter plan is `moves` moves and nothing else */
-    uint8_t moves;
+    uint8_t moves;      /* the first steps of the enter list, as moves */
     uint8_t slots;      /* of the enter entry without its strings */
     uint8_t exit_steps; /* the exit has a payload */
+    uint8_t most, exit_most; /* slots that an entry may have with all its strings and its image */
     uint32_t stack_reach; /* bytes from the slot on that the moves read */
     uint8_t word_xmm;
     uint8_t reads, exit_reads; /* the list has steps that read memory which may not be there */
@@ -104,8 +105,8 @@ struct strobe_hook {
     uint64_t function;
 };
 
-/* The registers a plan may read. xmm: low halves, NULL when they were not saved. `live`: the vector and x87 registers are the function's still. */
-struct values { const uint64_t *gpr, *xmm, *stack; bool live; };
+/* The registers a plan may read. xmm: low halves, NULL when they were not saved. `saved`: what moves read, if they may be made. `live`: the vector and x87 registers are the function's still. */
+struct values { const uint64_t *gpr, *xmm, *stack; const struct saved *saved; bool live; };
 
 extern struct lane_pool *pool;
 extern struct lane_hook *hook_table;
@@ -173,8 +174,8 @@ INLINE void frame_ends(struct thread *thread, uint64_t slot, bool first)
         thread->busy = 0;
 }
 
-/* recorder_plan.c. `needs` has room for one number a walk step. */
-bool hook_compile(struct strobe_hook *hook, const struct strobe_plan_op *plan, uint32_t bytes, uint32_t *needs);
+/* recorder_plan.c. `needs` has room for one number a walk step. The steps of the enter list may be put into another order. */
+bool hook_compile(struct strobe_hook *hook, struct strobe_plan_op *plan, uint32_t bytes, uint32_t *needs);
 
 /* recorder_capture.c */
 struct walker;

@@ -10,26 +10,12 @@ const struct lane_walk_step walk_plain = {.target = LANE_WALK_NOTHING, .size = 1
 /* Half of all addresses are no user's; the first page nobody has. */
 INLINE bool plausible(uint64_t address, uint64_t bytes) { return address >= 4096 && address < 1ull << 63 && bytes < 1ull << 62; }
 
-/* Two words: what is stored in pieces and loaded whole makes the processor wait. */
-INLINE void region_head(uint8_t *region, uint64_t address, uint64_t bytes, uint32_t state)
-{
-    uint64_t word = bytes | (uint64_t)state << 32;
-    __builtin_memcpy(region, &address, 8);
-    __builtin_memcpy(region + 8, &word, 8);
-}
-
-/* What a region came to. `bytes` of it begin at payload offset `at`; 0: there is none. */
-INLINE copied_at copied_make(uint32_t region, uint64_t ahead, uint64_t bytes, bool fresh)
-{
-    return (region + LANE_REGION_BYTES + (uint32_t)ahead) | region << 16 | (uint64_t)fresh << 32 | bytes << 48;
-}
-
 /* Not all of it could be copied: what is known of that, and the rest of the last word set to 0. Answers the state. */
 static NOINLINE uint32_t region_short(struct walker *walker, uint64_t take, uint64_t bytes, uint64_t got, uint32_t state, bool soft)
 {
     if (take < bytes) {
         state = LANE_REGION_STATE_CUT;
-        walker->stopped = 1;
+        walk_stop(walker);
     }
     return got < take && !(soft && got) ? LANE_REGION_STATE_UNREADABLE : state;
 }
@@ -39,12 +25,12 @@ INLINE copied_at region_new(struct walker *walker, uint64_t address, uint64_t by
 {
     uint32_t offset = walker->used, left = walker->end - offset;
     if (UNLIKELY(left < LANE_REGION_BYTES + 8)) {
-        walker->stopped = 1;
+        walk_stop(walker);
         return 0;
     }
     uint8_t *region = walker->payload + offset, *to = region + LANE_REGION_BYTES;
     uint64_t take = bytes < left - LANE_REGION_BYTES ? bytes : left - LANE_REGION_BYTES;
-    uint64_t got = LIKELY(plausible(address, bytes)) ? read_bytes(walker->source, to, address, take) : 0;
+    uint64_t got = LIKELY(plausible(address, bytes)) ? read_bytes(&walker->source, to, address, take) : 0;
     if (UNLIKELY(got < bytes))
         state = region_short(walker, take, bytes, got, state, soft);
     region_head(region, address, got, state);
@@ -55,14 +41,12 @@ INLINE copied_at region_new(struct walker *walker, uint64_t address, uint64_t by
     return copied_make(offset, 0, got, fresh);
 }
 
-INLINE uint32_t seen_at(uint64_t address) { return (uint32_t)((address >> 3) * 0x9e3779b97f4a7c15ull >> (64 - SEEN_BITS)); }
-
 /* A stretch at an address that the image has something of. `place`: where to go on looking, then where an entry for it may be put. */
 static NOINLINE copied_at seen_find(const struct walker *walker, uint64_t address, uint64_t bytes, uint32_t target, uint32_t *place)
 {
     copied_at found = 0;
     uint32_t at = *place;
-    for (; walker->seen[at].what >> 48 == walker->turn; at = (at + 1) % SEEN_SIZE) {
+    for (; seen_taken(walker, at); at = (at + 1) % SEEN_SIZE) {
         if (walker->seen[at].address != address)
             continue;
         uint32_t offset = (uint32_t)(walker->seen[at].what >> 32) & 0xffff;
@@ -79,42 +63,32 @@ static NOINLINE copied_at seen_find(const struct walker *walker, uint64_t addres
     return found;
 }
 
-INLINE void seen_add(struct walker *walker, uint32_t place, uint64_t address, uint32_t target, uint32_t region)
-{
-    walker->seen[place] = (struct seen){address, target | (uint64_t)region << 32 | (uint64_t)walker->turn << 48};
-    if (UNLIKELY(++walker->inserted == SEEN_MAX))
-        walker->stopped = 1;
-}
-
 INLINE void errand_add(struct walker *walker, uint64_t address, uint32_t target, uint32_t stride, uint32_t at, uint32_t region, uint32_t count)
 {
     if (UNLIKELY(walker->last - walker->first == ERRANDS))
-        walker->stopped = 1;
+        walk_stop(walker);
     else
         walker->errands[walker->last++ % ERRANDS] = (struct errand){address, target, stride, (uint16_t)at, (uint16_t)region, (uint16_t)count, 0};
 }
 
-copied_at walk_copy(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state)
+NOINLINE copied_at walk_copy_slowly(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state)
 {
     uint32_t target = step->target, place = seen_at(address);
+    uint64_t ahead = address - walker->region_address;
     bool fresh = target != LANE_WALK_NOTHING;
-    copied_at copied = 0;
     if (!address || !bytes || !walk_goes_on(walker))
         return 0;
-    if (UNLIKELY(walker->seen[place].what >> 48 == walker->turn)) {
-        copied = seen_find(walker, address, bytes, target, &place);
-        if (copied && walker->seen[place].what >> 48 == walker->turn)
-            return copied; /* the same program */
-    }
-    uint64_t ahead = address - walker->region_address;
-    if (copied)
-        ;
-    else if (ahead < walker->region_bytes && bytes <= walker->region_bytes - ahead) /* a text in its own object, a node that points to itself */
+    copied_at copied = seen_find(walker, address, bytes, target, &place);
+    if (copied && seen_taken(walker, place))
+        return copied; /* the same program */
+    if (!copied && ahead < walker->region_bytes && bytes <= walker->region_bytes - ahead) /* a text in its own object, a node that points to itself */
         copied = copied_make(walker->region, ahead, walker->region_bytes - ahead, fresh);
-    else
+    if (copied && ++walker->again == AGAIN_MAX)
+        walk_stop(walker);
+    if (!copied)
         copied = region_new(walker, address, bytes, state, step->flags & LANE_WALK_FLAG_SOFT, fresh);
     if (copied)
-        seen_add(walker, place, address, target, COPIED_REGION(copied));
+        seen_put(walker, place, address, target, COPIED_REGION(copied));
     return copied;
 }
 
@@ -143,26 +117,27 @@ static void walk_text(struct walker *walker, const struct lane_walk_step *step, 
     if (!address || !walk_goes_on(walker))
         return;
     seen_find(walker, address, 0, TEXT_TARGET, &place);
-    if (walker->seen[place].what >> 48 == walker->turn)
+    if (seen_taken(walker, place))
         return;
     if (left < LANE_REGION_BYTES + 8) {
-        walker->stopped = 1;
+        walk_stop(walker);
         return;
     }
     uint8_t *region = walker->payload + offset, *to = region + LANE_REGION_BYTES;
     uint64_t room = (left - LANE_REGION_BYTES) / unit * unit, most = (uint64_t)(step->limit + 1u) * unit;
     struct text text = {0, TEXT_FAULT};
     if (plausible(address, most))
-        text = read_text(walker->source, to, address, most < room ? most : room, unit);
+        text = read_text(&walker->source, to, address, most < room ? most : room, unit);
     if (text.why == TEXT_FAULT)
         state = LANE_REGION_STATE_UNREADABLE;
     if (text.why == TEXT_LIMIT) {
         state = LANE_REGION_STATE_CUT;
-        walker->stopped |= room < most;
+        if (room < most)
+            walk_stop(walker);
         text.bytes = text.bytes < most ? text.bytes : most - unit;
     }
     region_head(region, address, text.bytes, state);
-    seen_add(walker, place, address, TEXT_TARGET, offset);
+    seen_put(walker, place, address, TEXT_TARGET, offset);
     for (; text.bytes & 7; text.bytes++)
         to[text.bytes] = 0;
     walker->used = offset + LANE_REGION_BYTES + (uint32_t)text.bytes;
@@ -196,7 +171,7 @@ static void walk_array(struct walker *walker, const struct lane_walk_step *step,
 static void walk_dynamic(struct walker *walker, const struct lane_walk_step *step, const uint8_t *object)
 {
     uint64_t address = walk_field(object, step->offset), vtable = walk_field(object, step->a), bytes;
-    if (!address || !plausible(vtable, 16) || read_bytes(walker->source, (uint8_t *)&bytes, vtable + 8, 8) < 8)
+    if (!address || !plausible(vtable, 16) || read_bytes(&walker->source, (uint8_t *)&bytes, vtable + 8, 8) < 8)
         return;
     uint64_t take = bytes < step->limit ? bytes : step->limit;
     walk_visit(walker, step, address, take, bytes > take ? LANE_REGION_STATE_CUT : LANE_REGION_STATE_OK, 1);
@@ -280,7 +255,9 @@ void walk_begin(struct walker *walker, const struct strobe_hook *hook, uint8_t *
     walker->used = used;
     walker->end = end;
     walker->fuel = WALK_FUEL;
-    walker->first = walker->last = walker->inserted = walker->stopped = 0;
+    walker->first = walker->last = walker->again = walker->stopped = 0;
+    walker->region = REGION_NONE;
+    walker->region_address = walker->region_bytes = 0;
     if (UNLIKELY(!++walker->turn)) {
         for (uint32_t i = 0; i < SEEN_SIZE; i++)
             walker->seen[i].what = 0;
@@ -291,7 +268,8 @@ void walk_begin(struct walker *walker, const struct strobe_hook *hook, uint8_t *
 /* The object lies in the payload at `at`; its address is not known. */
 void walk_root(struct walker *walker, uint32_t target, uint32_t at)
 {
-    errand_add(walker, at, target, 0, at, REGION_NONE, 1);
+    if (!walker->stopped)
+        program_run(walker, target, walker->payload + at, at);
 }
 
 void walk_run(struct walker *walker, uint8_t *flags)

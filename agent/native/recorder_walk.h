@@ -15,8 +15,8 @@
 #define WALKS_MAX 256u        /* WALK steps of a list */
 #define WALK_BYTES_MAX (1u << 24) /* of an object, an element, a node */
 #define WALK_ELEMENTS_MAX (1ull << 40) /* more than any memory has: a damaged number */
-#define SEEN_BITS 9
-#define SEEN_MAX 400u         /* entries used of 1 << SEEN_BITS */
+#define SEEN_BITS 10          /* regions take 16 bytes at least, so there are no more than 508 */
+#define AGAIN_MAX 400u        /* entries for another program on bytes that the image has */
 #define ERRANDS 512u
 #define BACK_MAX 64u          /* WHENs within each other that are not the last step of their program */
 #define PATH_MAX 128u         /* levels of a tree; a balanced one of 2^60 nodes has no more */
@@ -44,12 +44,12 @@ struct walker {
     uint32_t used, end;      /* offsets in the payload: of the next region, and where the image ends at the latest */
     uint32_t fuel;
     uint32_t first, last;    /* errands done, errands there are */
-    uint32_t inserted;       /* entries of `seen` used in this event */
-    uint32_t sure;           /* events until the kernel is asked again whose its fault handlers are (recorder_faults.c) */
+    uint32_t again;          /* entries of `seen` that are not a region's first */
     uint16_t turn;           /* 0: never used */
     uint16_t region;         /* that the object being walked is in; REGION_NONE in the payload */
-    uint8_t stopped;         /* the budget is used up */
+    uint8_t stopped;         /* the budget or the fuel is used up; the fuel is 0 then */
     uint64_t region_address, region_bytes; /* of it */
+    struct faults faults;
     struct source source;
     uint16_t back[BACK_MAX];
     copied_at path[PATH_MAX];
@@ -68,8 +68,7 @@ void walk_run(struct walker *walker, uint8_t *flags);
 
 /* What recorder_walk_containers.c needs of it. */
 
-/* Copies a stretch unless the image has it. `state`: of the region when all of it can be copied. */
-copied_at walk_copy(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state);
+copied_at walk_copy_slowly(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state);
 
 /* Has the step's program run on `count` objects of `step->size` bytes, unless it was before, or not enough is there. */
 void walk_send(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint32_t count, copied_at copied);
@@ -94,14 +93,65 @@ INLINE uint64_t walk_address(const struct walker *walker, copied_at copied)
 INLINE uint32_t low_half(uint64_t both) { return (uint32_t)both; }
 INLINE uint32_t high_half(uint64_t both) { return (uint32_t)(both >> 32); }
 
+INLINE void walk_stop(struct walker *walker)
+{
+    walker->fuel = 0;
+    walker->stopped = 1;
+}
+
 /* False when the event has taken its time. */
 INLINE bool walk_goes_on(struct walker *walker)
 {
-    if (walker->fuel)
+    if (LIKELY(walker->fuel)) {
         walker->fuel--;
-    else
-        walker->stopped = 1;
-    return !walker->stopped;
+        return true;
+    }
+    walker->stopped = 1;
+    return false;
+}
+
+INLINE uint32_t seen_at(uint64_t address) { return (uint32_t)((address >> 3) * 0x9e3779b97f4a7c15ull >> (64 - SEEN_BITS)); }
+INLINE bool seen_taken(const struct walker *walker, uint32_t place) { return walker->seen[place].what >> 48 == walker->turn; }
+
+INLINE void seen_put(struct walker *walker, uint32_t place, uint64_t address, uint32_t target, uint32_t region)
+{
+    walker->seen[place] = (struct seen){address, target | (uint64_t)region << 32 | (uint64_t)walker->turn << 48};
+}
+
+/* Two words: what is stored in pieces and loaded whole makes the processor wait. */
+INLINE void region_head(uint8_t *region, uint64_t address, uint64_t bytes, uint32_t state)
+{
+    uint64_t word = bytes | (uint64_t)state << 32;
+    __builtin_memcpy(region, &address, 8);
+    __builtin_memcpy(region + 8, &word, 8);
+}
+
+/* What a region came to: `bytes` of it are there, `ahead` bytes from its start on. */
+INLINE copied_at copied_make(uint32_t region, uint64_t ahead, uint64_t bytes, bool fresh)
+{
+    return (region + LANE_REGION_BYTES + (uint32_t)ahead) | region << 16 | (uint64_t)fresh << 32 | bytes << 48;
+}
+
+/* Copies a stretch unless the image has it. `state`: of the region when all of it can be copied. Here only what is usual: whole words that the
+ * image has nothing of, and has room for. */
+INLINE copied_at walk_copy(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state)
+{
+    uint32_t place = seen_at(address), offset = walker->used, left = walker->end - offset;
+    bool usual = !((address - 4096) >> 56) && bytes - 1 < (uint64_t)left - LANE_REGION_BYTES && left > LANE_REGION_BYTES && !(bytes & 7) &&
+        address - walker->region_address >= walker->region_bytes && walker->fuel && !seen_taken(walker, place) && may_load(&walker->source, address);
+    if (UNLIKELY(!usual))
+        return walk_copy_slowly(walker, step, address, bytes, state);
+    uint8_t *region = walker->payload + offset;
+    uint64_t got = strobe_copy(region + LANE_REGION_BYTES, address, bytes);
+    if (UNLIKELY(got < bytes)) {
+        read_short(&walker->source, address, got);
+        return walk_copy_slowly(walker, step, address, bytes, state);
+    }
+    walker->fuel--;
+    region_head(region, address, bytes, state);
+    seen_put(walker, place, address, step->target, offset);
+    walker->used = offset + LANE_REGION_BYTES + (uint32_t)bytes;
+    return copied_make(offset, 0, bytes, step->target != LANE_WALK_NOTHING);
 }
 #pragma GCC visibility pop
 #endif

@@ -17,19 +17,28 @@ static void walk_list(struct walker *walker, const struct lane_walk_step *step, 
     }
 }
 
-/* In order from the left; each node is copied on the way down. */
+/* In order from the left; each node is copied on the way down. On the path: those whose left side is being walked. */
 static void walk_tree(struct walker *walker, const struct lane_walk_step *step, const uint8_t *object)
 {
     uint64_t node = walk_field(object, step->offset);
     for (uint32_t depth = 0, done = 0; done < step->limit; done++) {
-        copied_at copied;
-        while (node && depth < PATH_MAX && COPIED_BYTES(copied = walk_copy(walker, step, node, step->size, LANE_REGION_STATE_OK)) >= step->size) {
+        copied_at copied = 0;
+        while (node) {
+            copied = walk_copy(walker, step, node, step->size, LANE_REGION_STATE_OK);
+            if (COPIED_BYTES(copied) < step->size)
+                copied = 0;
+            node = copied ? walk_field(walker->payload + COPIED_AT(copied), step->a) : 0;
+            if (!node)
+                break;
+            if (depth == PATH_MAX)
+                return;
             walker->path[depth++] = copied;
-            node = walk_field(walker->payload + COPIED_AT(copied), step->a);
         }
-        if (!depth || depth == PATH_MAX)
-            return;
-        copied = walker->path[--depth];
+        if (!copied) {
+            if (!depth)
+                return;
+            copied = walker->path[--depth];
+        }
         if (COPIED_FRESH(copied))
             walk_send(walker, step, walk_address(walker, copied), 1, copied);
         node = walk_field(walker->payload + COPIED_AT(copied), step->b);

@@ -90,17 +90,21 @@ def _tree(walk: Walk, step: Step, on: Object) -> None:
     path: list[tuple[int, tuple[Region, bytes, bool]]] = []
     node = on.number(step.offset)
     for _ in range(step.limit):
-        while node and len(path) < TREE_LEVELS:
+        here: tuple[int, tuple[Region, bytes, bool]] | None = None
+        while node:
             copied = walk.copy(step, node, step.size)
-            if copied is None or len(copied[1]) < step.size:
-                break
-            path.append((node, copied))
-            node = int.from_bytes(copied[1][step.a : step.a + 8], "little")
-        if not path or len(path) == TREE_LEVELS:
-            return
-        node, copied = path.pop()
-        walk.send(step, node, 1, copied)
-        node = int.from_bytes(copied[1][step.b : step.b + 8], "little")
+            here = (node, copied) if copied is not None and len(copied[1]) >= step.size else None
+            node = int.from_bytes(here[1][1][step.a : step.a + 8], "little") if here else 0
+            if node and here:
+                if len(path) == TREE_LEVELS:
+                    return
+                path.append(here)
+        if here is None:
+            if not path:
+                return
+            here = path.pop()
+        walk.send(step, here[0], 1, here[1])
+        node = int.from_bytes(here[1][1][step.b : step.b + 8], "little")
 
 
 PLAIN = Step(WalkOp.POINT, 0, 0, 0, 1, WALK_NOTHING, 0, 0)

@@ -10,7 +10,7 @@ from strobe.lanes.layout import REGION_BYTES, WALK_NOTHING, RegionState, WalkFla
 
 PAGE = 4096
 FUEL = 4096
-SEEN_MAX = 400
+AGAIN_MAX = 400  # times that another program is run on what the image has
 ERRANDS_MAX = 512
 WHENS_MAX = 64  # within each other, that are not the last step of their program
 WORD = (1 << 64) - 1
@@ -90,7 +90,7 @@ class Walk:
     seen: dict[int, list[tuple[int, Region]]] = field(default_factory=dict)  # address → (target, region), in the order they came
     errands: deque[tuple[int, int, int, int, Region | None, bytes]] = field(default_factory=deque)
     fuel: int = FUEL
-    known: int = 0
+    again: int = 0
     current: Region | None = None
     stopped: bool = False
 
@@ -105,8 +105,6 @@ class Walk:
 
     def remember(self, address: int, target: int, region: Region) -> None:
         self.seen.setdefault(address, []).append((target, region))
-        self.known += 1
-        self.stopped |= self.known == SEEN_MAX
 
     def copy(self, step: Step, address: int, size: int, state: RegionState = RegionState.OK) -> tuple[Region, bytes, bool] | None:
         """The region that has the stretch, what of it is there, and whether the step's program is to run on it."""
@@ -129,6 +127,9 @@ class Walk:
                 region = self.current
         if region is None:
             region = self.new(address, size, state, soft=bool(step.flags & WalkFlag.SOFT))
+        elif not done:
+            self.again += 1
+            self.stopped |= self.again == AGAIN_MAX
         if not done:
             self.remember(address, step.target, region)
         return region, region.data[address - region.address :], not done and step.target != WALK_NOTHING

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "../../../agent/native/recorder_record.c"
 #include "../../../agent/native/recorder_maps.h"
+#include "../../../agent/native/recorder_walk.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -57,7 +58,7 @@ static void plans(uint32_t times)
         for (uint64_t *word = stack; word < page + 512; word++)
             *word = (uint64_t)texts[chance(6)];
         if (hook_compile(hook, plan, count * sizeof *plan, NULL)) {
-            struct values values = {registers, xmm, stack, true};
+            struct values values = {registers, xmm, stack, NULL, true};
             uint32_t room = hook->fixed + chance(600);
             uint8_t *payload = malloc(room ? room : 1);
             struct capture to = {walker, payload, room, 0};
@@ -68,7 +69,7 @@ static void plans(uint32_t times)
             if (hook->direct && !hook->stack_reach) {
                 struct { uint64_t xmm[8]; struct saved saved; } *frame = calloc(1, sizeof *frame);
                 struct lane_entry *entry = malloc(hook->slots * LANE_SLOT_BYTES);
-                moves_run(hook, &frame->saved, entry);
+                moves_run(hook, &frame->saved, (uint8_t *)entry + LANE_SLOT_BYTES);
                 free(entry);
                 free(frame);
                 direct++;

@@ -181,6 +181,10 @@ static void patch_with(uint64_t function, uint64_t hook, const void *enter)
             at += put_relative(code, at, 0xff, 0x25, thunk, words + 32);
             break;
         }
+        if (from[moved] == 0xc3 && memchr("\x0f\x2e\x66\x90\xcc", from[moved + 1], 5)) { /* an empty function, and what fills the room behind it */
+            code[at++] = 0xc3;
+            break;
+        }
         unsigned length = instruction(from + moved, &displacement);
         if (!length)
             fail("cannot move the instruction at %p", (const void *)(from + moved));

@@ -206,7 +206,7 @@ static uint32_t random_plan(uint8_t *plan)
 static uint32_t run(struct thread *thread, const struct strobe_hook *hook, const uint64_t *registers, uint32_t room, bool direct, struct walker *walker, uint8_t *end, uint8_t *flags)
 {
     uint64_t xmm[8] = {0};
-    struct values values = {registers, xmm, registers, false}; /* a damaged plan may ask for vectors: not this program's own */
+    struct values values = {registers, xmm, registers, NULL, false}; /* a damaged plan may ask for vectors: not this program's own */
     struct capture to = {walker, end - room, room, 0};
     uint32_t ours = faults_ours;
     faults_ours = direct ? ours : 0;
