@@ -131,6 +131,8 @@ def _merge_type(entry: Entry | None, at: int, classes: list[Class], nesting: int
 def _scalar_classes(found: Entry) -> tuple[Class, ...]:
     how = scalar(found, "c")
     if how == VECTOR:
+        if found.tag == dw.BASE_TYPE and not (found.unit.root.text(dw.PRODUCER) or "").startswith("GNU "):
+            raise Unclear  # Clang before 16 has such structs in memory
         return "sse", "sseup"
     if how == LONG_DOUBLE:
         return "x87", "x87up"

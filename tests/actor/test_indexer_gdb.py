@@ -14,11 +14,15 @@ import pytest
 
 from actors.indexer.binary import Library
 from actors.indexer.plan_book import PlanBook
+from actors.indexer.project_formatters import project_formatters
 from actors.indexer.source_name import source_name
 from strobe.lanes.layout import PlanOp
-from strobe.model.probe import Plan
+from strobe.model.probe import Plan, Value
+from strobe.model.types import TypeTable
+from strobe.values.bundle import Bundle
+from tests.harness import plan_wholes
 from tests.harness.gdb import entries
-from tests.harness.plan_values import Entered, captured, decode, exit_steps
+from tests.harness.plan_values import captured, decode, exit_steps
 from tests.harness.real_programs import sqlite3_shell
 from tests.harness.targets import TARGETS, program, require
 
@@ -51,6 +55,43 @@ def _plans(path: Path, functions: dict[str, int]) -> dict[str, Plan]:
     return {name: found[address] for name, address in functions.items()}
 
 
+def _deep_plans(path: Path, functions: dict[str, int]) -> tuple[dict[str, Plan], dict[str, Bundle]]:
+    """With types; bundles by key."""
+    book: PlanBook = Library().open(str(path)).plans
+    planned = book.planned([(address, name) for name, address in functions.items()], math.inf, 3, project_formatters(None))
+    assert planned.complete and not book.problems
+    return {name: planned.plans[address] for name, address in functions.items()}, {key: Bundle.unpack(body) for key, body in planned.types.items()}
+
+
+def _check_wholes(path: Path, functions: dict[str, int], calls: Iterable[dict[str, Any]]) -> tuple[set[str], set[str]]:
+    """Values that are no numbers have the bytes that gdb has for them. (functions whose arguments agreed, whose results did)."""
+    plans, bundles = _deep_plans(path, functions)
+    given, returned, wrong = set(), set(), []
+    for call in calls:
+        plan = plans[call["function"]]
+        if plan.types is None:
+            continue
+        table = bundles[plan.types].table
+        for name, ours, theirs in plan_wholes.arguments(plan, call, table):
+            given.add(source_name(call["function"]).shown)
+            if ours != theirs:
+                wrong.append(f"{call['function']}({name}): ours {ours.hex()}, gdb {theirs.hex()}")
+        if plan.result is None or plan.result.type is None or not _gdb_finds(table, plan.result):
+            continue
+        for offset, ours, theirs in plan_wholes.result(plan, call, table):
+            returned.add(source_name(call["function"]).shown)
+            if ours != theirs:
+                wrong.append(f"{call['function']} -> +{offset}: ours {ours.hex()}, gdb {theirs.hex()}")
+    assert not wrong
+    return given, returned
+
+
+def _gdb_finds(table: TypeTable, result: Value) -> bool:
+    """gdb takes a Rust function's result from where C would return it, and that of a C++ class that is not trivial as if it were its address."""
+    language = table[result.type or 0].language
+    return language == "c" or (language == "c++" and result.home == "payload")
+
+
 def _same(ours: int | float, theirs: int | float, size: int) -> bool:
     if isinstance(theirs, float) or isinstance(ours, float):
         return ours == theirs or (math.isnan(ours) and math.isnan(theirs))
@@ -74,7 +115,7 @@ def _compare(calls: Iterable[dict[str, Any]], plans: dict[str, Plan]) -> tuple[d
 
 def _arguments(plan: Plan, call: dict[str, Any]) -> list[tuple[str, int | float, int | float, int]]:
     """(name, our value, gdb's value, size) where both have one."""
-    ours = captured(plan, Entered(call["registers"], call["xmm"], bytes.fromhex(call["stack"])))
+    ours = captured(plan, plan_wholes.entered(call))
     sizes = {value.name: value.size for value in plan.arguments}
     known = call.get("after", call["arguments"])
     return [(name, ours[name], theirs, sizes[name]) for name, theirs in known.items() if theirs is not None and name in ours]
@@ -85,7 +126,7 @@ def _result(plan: Plan, call: dict[str, Any]) -> list[tuple[str, int | float, in
     if call.get("result") is None or "rax" not in call or not plan.typed:
         return []
     assert result is not None, f"{call['function']} returns something"
-    if result.scalar == "opaque":
+    if result.scalar == "opaque" or (result.source == "payload" and result.scalar != "pointer"):
         return []
     in_xmm = any(step[0] == PlanOp.WORD_XMM for step in exit_steps(plan))
     raw = int(call["xmm0" if in_xmm else "rax"]).to_bytes(8, "little")
@@ -96,12 +137,17 @@ def _cases(path: Path) -> dict[str, int]:
     return {name: address for name, address in entries(path).items() if "case_" in name and not name.endswith(".cold")}
 
 
-def _check_unoptimised(path: Path, tmp_path: Path) -> list[dict[str, Any]]:
+def _check_unoptimised(path: Path, tmp_path: Path, wholes: tuple[int, int] = (6, 0)) -> list[dict[str, Any]]:
+    """`wholes`: how many functions at least have arguments and results that are no numbers, and agree."""
     functions = _cases(path)
     calls = _record(path, functions, "", tmp_path, unoptimised=True)
     agreed, wrong = _compare(calls, _plans(path, functions))
     assert not wrong
     assert len(agreed) >= 20
+    agreed, wrong = _compare(calls, _deep_plans(path, functions)[0])
+    assert not wrong
+    given, returned = _check_wholes(path, functions, calls)
+    assert min(len(given) - wholes[0], len(returned) - wholes[1]) >= 0, (given, returned)
     return calls
 
 
@@ -128,6 +174,39 @@ def _check_optimised(path: Path, truth: list[dict[str, Any]], tmp_path: Path) ->
                 wrong.append(f"{shown}({name}): ours {ours}, true {theirs}")
     assert not wrong
     assert len(compared) >= 15
+
+
+def _check_optimised_wholes(path: Path, truth: list[dict[str, Any]], tmp_path: Path) -> int:
+    """The same for values that are no numbers, but for addresses in them. How many functions had some."""
+    functions = _cases(path)
+    plans, bundles = _deep_plans(path, functions)
+    known: dict[str, list[dict[str, Any]]] = {}
+    for call in truth:
+        known.setdefault(call["function"], []).append(call)
+    compared: set[str] = set()
+    wrong: list[str] = []
+    for call in _record(path, functions, "", tmp_path, unoptimised=False):
+        plan, true = plans[call["function"]], known[call["function"]].pop(0)
+        table = bundles[plan.types or ""].table
+        call["bytes"], call["parts"] = true.get("bytes", {}), true.get("parts")
+        for name, ours, theirs in plan_wholes.arguments(plan, call, table):
+            compared.add(call["function"])
+            if ours != theirs:
+                wrong.append(f"{call['function']}({name}): ours {ours.hex()}, true {theirs.hex()}")
+        for offset, ours, theirs in plan_wholes.result(plan, call, table):
+            compared.add(call["function"])
+            if ours != theirs:
+                wrong.append(f"{call['function']} -> +{offset}: ours {ours.hex()}, true {theirs.hex()}")
+    assert not wrong
+    return len(compared)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_every_class_of_aggregates(compiler: str, tmp_path: Path) -> None:
+    quiet = ("-Wno-psabi", "-Wno-unknown-attributes")
+    truth = _check_unoptimised(program("indexer/aggregates.c", "-O0", *quiet, compiler=compiler), tmp_path, (26, 14))
+    for flags in (("-O2",), ("-O1", "-gdwarf-4")):
+        assert _check_optimised_wholes(program("indexer/aggregates.c", *flags, *quiet, compiler=compiler), truth, tmp_path) >= 30
 
 
 USUAL: Final = (("-O2",),)

@@ -1,11 +1,16 @@
 """Runs inside gdb (`gdb -x`): records registers, stack, arguments and results of chosen functions, as gdb knows them.
 
 In: environment RECORD_IN, a JSON file {"functions": {linkage name: link-time address}, "hits": n, "arguments": "..."}; out: RECORD_OUT, a JSON list of
-{function, registers, xmm, stack (hex, from the return address up), arguments: {name: number | text | null}, result?, rax?, xmm0?}.
+{function, registers, xmm, stack (hex, from the return address up), arguments: {name: number | text | null}, result?, rax?, xmm0?,
+vectors (all 16 bytes of xmm0 to 7), pointed: {integer register: hex bytes where it points}, bytes: {name: hex} of arguments that are no numbers, as
+unoptimised code has them in memory, parts: [[offset, hex]] of such a result, leave: {rdx, vectors, st: [hex, hex], pointed: hex where rax points}}.
 """
 
 import json
+import math
 import os
+import re
+import struct
 
 import gdb
 
@@ -28,6 +33,73 @@ def number(value):
         return int(value) if kind.code in SIMPLE else None
     except (gdb.error, OverflowError):
         return None
+
+
+def memory(address, size):
+    try:
+        return bytes(gdb.selected_inferior().read_memory(address, size)).hex()
+    except (gdb.MemoryError, gdb.error):
+        return None
+
+
+def vector(register):
+    halves = gdb.selected_frame().read_register(register)["v2_int64"]
+    return b"".join((int(halves[at]) & (2**64 - 1)).to_bytes(8, "little") for at in range(2)).hex()
+
+
+def x87():
+    """st(0) and st(1), 10 bytes each: `info float` marks the one that is st(0)."""
+    text = gdb.execute("info float", to_string=True)
+    raw = {int(number): (bool(mark), bytes.fromhex(digits)[::-1].hex()) for mark, number, digits in re.findall(r"(=>)?\s*R(\d): \w+\s+0x([0-9a-f]{20})", text)}
+    top = next((number for number, (mark, _) in raw.items() if mark), None)
+    return [] if top is None else [raw[(top + at) % 8][1] for at in range(2)]
+
+
+def extended(value):
+    """A long double that is a double as the x87 has it: 64 bits with the leading 1, then sign and exponent."""
+    if value == 0:
+        return bytes(10).hex()
+    fraction, exponent = math.frexp(abs(value))
+    return (int(fraction * 2**64).to_bytes(8, "little") + (exponent + 16382 | (0x8000 if value < 0 else 0)).to_bytes(2, "little")).hex()
+
+
+def floating(value, size):
+    return extended(value) if size == 16 else struct.pack("<f" if size == 4 else "<d", value).hex()
+
+
+def parts(value, offset=0):
+    """[offset, hex] of each number in a value that need not be in memory."""
+    kind = value.type.strip_typedefs()
+    if kind.code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION):
+        fields = [field for field in kind.fields() if hasattr(field, "bitpos") and not field.artificial and not field.bitsize]
+        return [part for field in fields for part in parts(value[field], offset + field.bitpos // 8)]
+    if kind.code == gdb.TYPE_CODE_ARRAY:
+        low, high = kind.range()
+        step = kind.target().sizeof
+        return [part for at in range(low, high + 1) for part in parts(value[at], offset + (at - low) * step)]
+    if kind.code == gdb.TYPE_CODE_FLT:
+        return [[offset, floating(float(value), kind.sizeof)]]
+    if kind.code == gdb.TYPE_CODE_COMPLEX:
+        size = kind.sizeof // 2
+        return [[offset + size * at, floating(float(part), size)] for at, part in enumerate(re.fullmatch(r"(\S+) \+ (\S+)i", str(value)).groups())]
+    if kind.code in SIMPLE and kind.sizeof <= 16:
+        return [[offset, (int(value) & (256**kind.sizeof - 1)).to_bytes(kind.sizeof, "little").hex()]]
+    return []
+
+
+def whole(frame):
+    """Bytes of the arguments that are no numbers."""
+    found = {}
+    for symbol in frame.block():
+        if not symbol.is_argument:
+            continue
+        try:
+            value = frame.read_var(symbol)
+            if number(value) is None and not value.is_optimized_out and value.address is not None:
+                found[symbol.name] = memory(int(value.address), min(value.type.sizeof, 128))
+        except gdb.error:  # nullptr_t, which gdb takes for void
+            continue
+    return found
 
 
 def arguments(frame):
@@ -59,6 +131,13 @@ class Leave(gdb.FinishBreakpoint):
     def stop(self):
         self.call["result"] = number(self.return_value)
         self.call["rax"], self.call["xmm0"] = word("rax"), word("xmm0")
+        if self.call["result"] is None and self.return_value is not None:
+            try:
+                self.call["parts"] = parts(self.return_value)
+            except gdb.error:  # a union of what is not there, a base that is virtual
+                self.call["parts"] = []
+        vectors = [vector("xmm0"), vector("xmm1")]
+        self.call["leave"] = {"rdx": word("rdx"), "vectors": vectors, "st": x87(), "pointed": memory(self.call["rax"], 128)}
         return False
 
 
@@ -77,6 +156,8 @@ class Enter(gdb.Breakpoint):
         frame.select()
         call = {"function": self.name, "registers": [word(one) for one in INTEGERS], "xmm": [word(f"xmm{one}") for one in range(8)]}
         call["stack"] = bytes(gdb.selected_inferior().read_memory(call["registers"][6], 256)).hex()
+        call["vectors"] = [vector(f"xmm{one}") for one in range(8)]
+        call["pointed"] = {str(one): memory(address, 128) for one, address in enumerate(call["registers"][:6])}
         call["arguments"] = arguments(frame)
         CALLS.append(call)
         if frame.older() is not None:
@@ -97,7 +178,9 @@ class After(gdb.Breakpoint):
         frame.select()
         for call in reversed(CALLS):
             if call["function"] == self.name:
-                call.setdefault("after", arguments(frame))
+                if "after" not in call:
+                    call["after"] = arguments(frame)
+                    call["bytes"] = whole(frame)
                 break
         return False
 
