@@ -69,18 +69,20 @@ class Arming:
         self._thread.start()
 
     def _watch(self, over: threading.Event, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread: asks for a look whenever the counter has moved. Where the recorder does not see libraries come, the counter is moved here."""
+        """In a thread: asks for a look whenever libraries came, and now and then when some went. Where the recorder does not see them come, they are
+        counted here."""
         pool, sees = self._target.pool, self._target.journal.sees_loading
         counter, told = pool.word("loads"), int(pool.header["loads_seen"])
-        code = None
+        went, code = int(pool.header["unloads"]), None
         while not over.is_set():
             now = int(pool.header["loads"])
             if now == told:
                 futex.wait(counter, now, WAIT_S if sees else POLL_S)
                 if not sees and code != (code := self._code()):
                     pool.header["loads"] += 1
-                continue
-            told = now
+                if int(pool.header["loads"]) != now or int(pool.header["unloads"]) == went:
+                    continue
+            told, went = now, int(pool.header["unloads"])
             try:
                 loop.call_soon_threadsafe(self._ask)
             except RuntimeError:  # the loop is closed: the session ends
@@ -98,10 +100,12 @@ class Arming:
 
     async def _until_seen(self) -> None:
         header = self._target.pool.header
-        while self.is_armed and header["loads"] != header["loads_seen"]:
+        while self.is_armed:
             async with self._lock:
                 if self.is_armed:
                     await self.look()
+            if header["loads"] == header["loads_seen"]:
+                return
 
     def told(self) -> list[str]:
         """What went wrong since it was asked for the last time."""

@@ -27,6 +27,7 @@ class Finding:
     refusal: str | None  # why nothing is injected
     has_symbols: bool
     pty: bool
+    sees_loading: bool = True
 
 
 def capabilities(finding: Finding) -> Capabilities:
@@ -35,6 +36,8 @@ def capabilities(finding: Finding) -> Capabilities:
         limitations.append(f"Direct mode: {finding.refusal}. Output, exit status and crash signal are captured; functions can't be traced.")
     elif not finding.has_symbols:
         limitations.append("The program is stripped: only functions in its dynamic symbol table can be traced. Build it with -g, or give symbolsPath.")
+    if finding.recorder == "native" and not finding.sees_loading:
+        limitations.append("Libraries that are loaded later are noticed only some 0.1 s later, so that their constructors and first calls are not traced.")
     if finding.pty:
         limitations.append("On a pty stderr arrives merged into stdout.")
     if finding.runtime in ("python", "node", "deno", "bun", "script"):

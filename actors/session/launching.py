@@ -132,7 +132,8 @@ async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, poo
         if facts.injectable and status.state is TargetState.STOPPED:
             index, matched, told = await _install(tracing, ask, stages)
             warnings += told
-            target.capabilities = capabilities(finding_of(facts, ask, journal.recorder, has_symbols=index.has_symbols or index.has_debug_info))
+            finding = finding_of(facts, ask, journal.recorder, has_symbols=index.has_symbols or index.has_debug_info)
+            target.capabilities = capabilities(replace(finding, sees_loading=journal.sees_loading))
         journal.capabilities, journal.running = target.capabilities, True
         journal.save(folder)
     except BaseException:

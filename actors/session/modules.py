@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from strobe.errors import Code, StrobeError
@@ -101,6 +101,18 @@ def _first_load(path: str, file_offset: int) -> tuple[int, str] | None:
     """Link-time address of the page that holds `file_offset`, by the program headers (System V gABI, Program Header), and what changes with the file's
     contents; None if no ELF64."""
     try:
+        facts = Path(path).stat()
+    except OSError:
+        return None  # unlinked or unreadable since it was mapped: not a module anyone can look symbols up in
+    version = f"{facts.st_size} {facts.st_mtime_ns}"
+    page = _page_of(path, f"{facts.st_dev} {facts.st_ino} {version}", file_offset)
+    return None if page is None else (page, version)
+
+
+@lru_cache(maxsize=1024)
+def _page_of(path: str, version: str, file_offset: int) -> int | None:
+    del version  # tells one file of that path from another
+    try:
         with Path(path).open("rb") as file:
             head = file.read(64)
             if head[:5] != b"\x7fELF\x02":
@@ -108,12 +120,11 @@ def _first_load(path: str, file_offset: int) -> tuple[int, str] | None:
             table, entry_bytes, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
             file.seek(table)
             headers = file.read(entry_bytes * count)
-            facts = os.fstat(file.fileno())
     except OSError:
-        return None  # unlinked or unreadable since it was mapped: not a module anyone can look symbols up in
+        return None
     for at in range(0, len(headers) - 55, entry_bytes):
         kind, _flags, offset, address, _physical, file_bytes = struct.unpack_from("<IIQQQQ", headers, at)
         if kind == PT_LOAD and offset & ~0xFFF <= file_offset < offset + file_bytes:
             page: int = (address & ~0xFFF) + (file_offset - (offset & ~0xFFF))
-            return page, f"{facts.st_size} {facts.st_mtime_ns}"
+            return page
     return None

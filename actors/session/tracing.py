@@ -217,6 +217,8 @@ class Tracing:
         if patches or reply is not None:
             writes, made = (reply.writes, reply.patches) if reply is not None else ([], [])
             self.settle(await asyncio.to_thread(patching.install, target.pid, writes, patches + made, code))
+        elif also:
+            return  # a thread waits, and there is nothing to remember
         if not target.journal.probes.active:
             await self.restore_functions()
         target.journal.save(target.folder)

@@ -86,9 +86,10 @@ void loading_seen(void)
     bool come = !deleting || !tells_all();
     deleting = false;
     if (gone)
-        SHARED_ADD(&pool->unloads, 1);
+        SHARED_ADD(&pool->unloads, 1); /* no hurry: before anything is written there is another look */
+    if (!come)
+        return;
     uint32_t ticket = SHARED_ADD(&pool->loads, 1) + 1;
     system_call(CALL_FUTEX, (uint64_t)&pool->loads, FUTEX_WAKE, 1, 0, 0, 0);
-    if (come)
-        wait_seen(ticket, armed);
+    wait_seen(ticket, armed);
 }

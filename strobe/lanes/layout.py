@@ -80,9 +80,9 @@ POOL: Final = (
     Field("stream_dev", 256, "u64", 2),  # st_dev and st_ino of the target's stdout and stderr: only writes to those are marked
     Field("stream_ino", 272, "u64", 2),
     Field("loading_pid", 288, "u32"),  # the process whose threads wait, when they have loaded a library, until `loads_seen` reaches theirs; 0: none
-    Field("loads", 292, "u32"),  # futex: counts the times that libraries came or went, in that process
+    Field("loads", 292, "u32"),  # futex: counts the times that libraries came, in that process
     Field("loads_seen", 296, "u32"),  # futex: how many of them the session has dealt with
-    Field("unloads", 300, "u32"),  # how many of them were libraries that went
+    Field("unloads", 300, "u32"),  # counts the times that libraries went
 )
 
 HOOK: Final = (

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-_UNITS: Final = {"ns": 1, "ms": 1, "s": 2, "x": 2, "events/s": 0, "bytes": 1, "tokens": 0, "%": 0}
+_UNITS: Final = {"ns": 1, "us": 0, "ms": 1, "s": 2, "x": 2, "events/s": 0, "bytes": 1, "tokens": 0, "%": 0}
 
 
 @dataclass(frozen=True)

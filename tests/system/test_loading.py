@@ -191,3 +191,14 @@ async def test_a_killed_session_comes_back_and_hooks_again(strobe: Strobe, tmp_p
     assert (await strobe.until_ended(session))["exitCode"] == 5
     counts = await calls(strobe, session)
     assert counts["plugin_work"] >= 2 and counts["plugin_begin"] >= 1
+
+
+@pytest.mark.full
+async def test_two_hundred_rounds_in_four_threads(strobe: Strobe) -> None:
+    """Each thread opens three libraries in turn, which may be there already, and closes them; everything that was called is recorded."""
+    paths = [plugin("one"), plugin("two", "-DSTEP=2", "-DPAD"), plugin("three", "-DSTEP=3")]
+    commands = ["rounds=200,4," + ",".join(map(str, paths))]
+    _, counts = await run(strobe, *commands, trace=["plugin_*"])
+    assert counts["plugin_work"] == 800
+    assert counts["plugin_begin"] == counts["plugin_end"]
+    assert counts["plugin_step"] == 2400 + 2 * counts["plugin_begin"]
