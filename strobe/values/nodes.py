@@ -24,7 +24,7 @@ _BTREE_HEIGHT_MAX: Final = 24
 
 
 class ApartShape(FormShape):
-    """`elements` finds them one by one; a `Missing` among them ends them."""
+    """`elements` finds them one by one, at most `limit`; a `Missing` among them ends them: `cut` where there are more."""
 
     __slots__ = ("count", "element", "kind")
 
@@ -56,23 +56,23 @@ class ApartShape(FormShape):
         limit = min(view.limits.elements, COUNT_MAX if count is None else count)
         found: list[Json] = []
         ended: Missing | None = None
-        for one in self.elements(view, data, at, address, depth - 1, limit + (count is None)):
+        for one in self.elements(view, data, at, address, depth - 1, limit):
             if isinstance(one, Missing):
                 ended = one
                 break
             found.append(one)
-        return self._said(found, ended, count, limit)
+        return self._said(found, ended, count)
 
-    def _said(self, found: list[Json], ended: Missing | None, count: int | None, limit: int) -> Json:
+    def _said(self, found: list[Json], ended: Missing | None, count: int | None) -> Json:
         rest = None
-        if ended is not None and (ended.reason != "cut" or count is None):
+        if ended is not None and ended.reason != "cut":
             if not found:
                 return str(ended)
             rest = str(ended)
         elif count is not None and count > len(found):
             rest = more(count - len(found))
-        elif count is None and len(found) > limit:
-            found, rest = found[:limit], MORE
+        elif ended is not None and count is None:
+            rest = MORE
         if self.kind == "map":
             return mapping(found, self.key(), rest)
         return found if rest is None else [*found, rest]
@@ -111,6 +111,8 @@ class NodesShape(ApartShape):
                 return
             yield self.value(view, raw, form.value, node + form.value, depth)
             node = word_in(raw, form.next)
+        if node not in (0, end):
+            yield Missing("cut", node)
 
 
 class TreeShape(ApartShape):
@@ -141,6 +143,8 @@ class TreeShape(ApartShape):
             yield self.value(view, raw, form.value, here + form.value, depth)
             found += 1
             node = word_in(raw, form.right)
+        if node or above:
+            yield Missing("cut", node)
 
 
 class SwissShape(ApartShape):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.harness.live_values import running, types_of
 from tests.harness.targets import program
-from tests.harness.value_checks import compare
+from tests.harness.value_checks import compare, described
 
 _QUICK = {("gcc", "-O0", "-gdwarf-5"), ("clang", "-O2", "-gdwarf-4")}
 BUILDS = [
@@ -18,9 +18,11 @@ BUILDS = [
 VALUES = 115  # clang lacks five of the types
 
 
+@pytest.mark.parametrize("from_image", [False, True], ids=["live", "image"])
 @pytest.mark.parametrize(("compiler", "level", "version"), BUILDS)
-def test_values_are_what_the_program_says(compiler: str, level: str, version: str) -> None:
+def test_values_are_what_the_program_says(compiler: str, level: str, version: str, from_image: bool) -> None:
+    """Also from what the recorder copies of them."""
     with running(program("values/values.c", level, version, compiler=compiler)) as live:
-        right, wrong = compare(live, types_of(live))
-    assert not wrong, f"{len(wrong)} of {right + len(wrong)} are not as the program says:\n" + "\n".join(wrong)
+        right, wrong = compare(live, types_of(live), from_image=from_image)
+    assert not wrong, described(right, wrong)
     assert right >= VALUES

@@ -6,7 +6,7 @@ import pytest
 
 from tests.harness.live_values import running
 from tests.harness.targets import program
-from tests.harness.value_checks import compare
+from tests.harness.value_checks import compare, described
 from tests.harness.value_symbols import typed
 
 _QUICK = {("g++", "-O0", "-gdwarf-5", ""), ("clang++", "-O2", "-gdwarf-4", "-stdlib=libc++")}
@@ -20,14 +20,18 @@ BUILDS = [
     for version in ("-gdwarf-4", "-gdwarf-5")
     for extra in extras
 ]  # fmt: skip
-VALUES, CLASSES, DECLARED = 143, 40, 7
+VALUES, CLASSES, DECLARED = 145, 40, 7
+# Of an object whose dynamic type is larger than the type it is known by, only that type's pointers are followed, and nothing before it is copied
+NOT_COPIED = {"shop::Links.label_shape", "shop::Links.label_named"}
 
 
-def _compared(source: str, build: tuple[str, str, str, str]) -> int:
+def _compared(source: str, build: tuple[str, str, str, str], *, from_image: bool = False) -> int:
     compiler, level, version, extra = build
     with running(program(f"values/{source}", level, version, *([extra] if extra else []), compiler=compiler)) as live:
-        right, wrong = compare(live, typed(live))
-    assert not wrong, f"{len(wrong)} of {right + len(wrong)} are not as the program says:\n" + "\n".join(wrong)
+        right, wrong = compare(live, typed(live), from_image=from_image)
+    if from_image:
+        wrong = {name: words for name, words in wrong.items() if name not in NOT_COPIED}
+    assert not wrong, described(right, wrong)
     return right
 
 
@@ -44,3 +48,10 @@ def test_values_of_classes_are_what_the_program_says(build: tuple[str, str, str,
 @pytest.mark.parametrize("build", [*BUILDS, ("clang++", "-O0", "-gdwarf-5", "")])
 def test_texts_whose_class_is_only_declared(build: tuple[str, str, str, str]) -> None:
     assert _compared("declared.cpp", build) >= DECLARED
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_what_the_recorder_copies_shows_the_same(build: tuple[str, str, str, str]) -> None:
+    assert _compared("library.cpp", build, from_image=True) >= VALUES
+    assert _compared("classes.cpp", build, from_image=True) >= CLASSES - len(NOT_COPIED)
+    assert _compared("declared.cpp", build, from_image=True) >= DECLARED

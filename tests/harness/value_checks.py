@@ -6,30 +6,38 @@ import json
 import math
 from typing import Any
 
-from strobe.values.reader import Limits, Reader
+from strobe.values.memory import Memory
+from strobe.values.reader import Reader
 from strobe.values.registry import Formatters
 from tests.harness.live_values import Live, Types
+from tests.harness.value_images import copied
 
-_DEFAULT = Limits()
 
-
-def compare(live: Live, types: Types, limits: Limits = _DEFAULT, formatters: Formatters | None = None) -> tuple[int, list[str]]:
-    """(how many values are shown as the program says, the others in words)."""
-    reader = Reader(types.table, live.memory, formatters or Formatters.built_in(), limits, types.symbols)
-    right, wrong = 0, []
+def compare(live: Live, types: Types, *, from_image: bool = False) -> tuple[int, dict[str, str]]:
+    """(how many values are shown as the program says, the others by name, in words). `from_image`: from what the recorder copies of each."""
+    memory: Memory = live.memory
+    right: int = 0
+    wrong: dict[str, str] = {}
     for group, number in zip(live.groups, types.numbers, strict=True):
         for name, said in group.expected.items():
             member = types.table.member(number, name)
             if member is None:
-                wrong.append(f"{group.type} has no member {name}")
+                wrong[f"{group.type}.{name}"] = "no such member"
                 continue
-            shown = reader.at(member.type, group.address + member.offset)
+            address = group.address + member.offset
+            if from_image:
+                memory = copied(live.memory, types, member.type, address)
+            shown = Reader(types.table, memory, Formatters.built_in(), symbols=types.symbols).at(member.type, address)
             if same(shown, json.loads(said)):
                 right += 1
             else:
                 kind = types.table[member.type].name
-                wrong.append(f"{group.type}.{name}: {kind}\n  program {said[:600]}\n  reader  {json.dumps(shown, ensure_ascii=False)[:600]}")
+                wrong[f"{group.type}.{name}"] = f"{kind}\n  program {said[:600]}\n  reader  {json.dumps(shown, ensure_ascii=False)[:600]}"
     return right, wrong
+
+
+def described(right: int, wrong: dict[str, str]) -> str:
+    return f"{len(wrong)} of {right + len(wrong)} are not as the program says:\n" + "\n".join(f"{name}: {words}" for name, words in wrong.items())
 
 
 def same(ours: Any, theirs: Any) -> bool:
