@@ -9,7 +9,7 @@ from strobe.model.type_nodes import TypeId
 from strobe.values import texts
 from strobe.values.memory import Missing
 from strobe.values.scalars import IntegerShape
-from strobe.values.view import CUT, MORE, Json, Shape, View
+from strobe.values.view import CUT, MORE, NESTING_MAX, Json, Shape, View
 
 if TYPE_CHECKING:
     from strobe.values.shapes import Shapes
@@ -79,12 +79,21 @@ class ArrayShape(Shape):
         self.steps = steps[::-1]
 
     def show(self, view: View, data: bytes, at: int, address: int, depth: int, /) -> Json:
-        return self._dimension(view, 0, data, at, address, depth)
+        return self._nested(view, data, at, address, depth)
 
     def apart(self, view: View, address: int, depth: int, missing: Missing | None, /) -> Json:
         if missing is not None and missing.address == address and missing.reason != "cut":
             return str(missing)
-        return self._dimension(view, 0, None, 0, address, depth)
+        return self._nested(view, None, 0, address, depth)
+
+    def _nested(self, view: View, data: bytes | None, at: int, address: int, depth: int) -> Json:
+        """Damaged types have arrays that are their own elements."""
+        if view.level >= NESTING_MAX:
+            return CUT
+        view.level += 1
+        found = self._dimension(view, 0, data, at, address, depth)
+        view.level -= 1
+        return found
 
     def _dimension(self, view: View, index: int, data: bytes | None, at: int, address: int, depth: int) -> Json:
         count, step = self.counts[index], self.steps[index]

@@ -13,13 +13,20 @@ if TYPE_CHECKING:
 
 
 class AddressShape(Shape):
-    """`void *`, and pointers to what is not known."""
+    """`void *`, and pointers to what is not known. `name`: of a type that is only declared, or that was left out because it lies beyond depth."""
 
-    __slots__ = ()
+    __slots__ = ("name",)
     size: int
 
-    def show(self, _view: View, data: bytes, at: int, _address: int, _depth: int, /) -> Json:
-        return hex(value) if (value := int.from_bytes(data[at : at + self.size], "little")) else None
+    def __init__(self, size: int, name: str | None = None) -> None:
+        super().__init__(size)
+        self.name = name
+
+    def show(self, _view: View, data: bytes, at: int, _address: int, depth: int, /) -> Json:
+        value = int.from_bytes(data[at : at + self.size], "little")
+        if value == 0:
+            return None
+        return f"<{self.name} at {value:#x}>" if depth <= 0 and self.name is not None else f"{value:#x}"
 
 
 class FunctionPointerShape(Shape):

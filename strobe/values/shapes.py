@@ -156,7 +156,7 @@ class Shapes:
         is_unknown = isinstance(target, Void | Opaque) or self.resolved(node.target) == CUT or (isinstance(target, Unspecified) and not target.size)
         is_alone = node.form != "pointer" or rust.is_owned_or_borrowed(node)
         if is_unknown and (self.of(node.target).size is None or not is_alone):
-            return AddressShape(node.size)
+            return AddressShape(node.size, self.name(node.target) if isinstance(target, Opaque) else None)
         return PointerShape(self, node.size, node.target, self.name(node.target), alone=is_alone)
 
     def _array(self, node: Array) -> Shape:
