@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from strobe.model.type_nodes import FloatFormat
@@ -13,7 +13,10 @@ from strobe.values.view import Json, Shape, View
 
 _EXPONENT_BITS: Final = {"bfloat": 8, "x87": 15, "quad": 15}
 _FRACTION_BITS: Final = {"bfloat": 7, "x87": 63, "quad": 112}
-_DIGITS: Final = {"half": range(3, 6), "bfloat": range(2, 5), "single": range(6, 10), "x87": range(18, 22), "quad": range(33, 37)}
+_DIGITS: Final = {"half": range(1, 6), "bfloat": range(1, 5), "single": range(1, 10), "x87": range(18, 22), "quad": range(33, 37)}
+_DOUBLE_BITS: Final = 53
+_DOUBLE_LEAST: Final = -1074  # power of two of its smallest number
+_DOUBLE_MOST: Final = 1024
 _CODES: Final = {"half": "<e", "single": "<f"}
 _DOUBLE: Final = struct.Struct("<d").unpack_from
 BYTES: Final[dict[FloatFormat, int]] = {"half": 2, "bfloat": 2, "single": 4, "double": 8, "x87": 10, "quad": 16}
@@ -68,72 +71,61 @@ def _wide(bits: int, form: FloatFormat) -> Json:
     scale = max(exponent, 1) - ((1 << (exponent_bits - 1)) - 1) - fraction_bits
     if fraction == 0:
         return math.copysign(0.0, sign)
-    return _number(sign * fraction, scale, fraction_bits + 1, form)
-
-
-def _number(mantissa: int, scale: int, precision: int, form: FloatFormat) -> Json:
-    """mantissa·2^scale. A number where a double is the same, else its digits; bfloat's are always doubles."""
-    try:
-        near = math.ldexp(float(mantissa), scale)
-        is_same = near != 0 and Fraction(near) == _exact(mantissa, scale)
-    except OverflowError:
-        is_same = False
-    if is_same and form != "bfloat":
-        return near
-    value = _exact(mantissa, scale)
-    for digits in _DIGITS[form]:
-        text = _digits(value, digits)
-        if _rounded(Fraction(text), precision) == value:
-            break
+    zeros = (fraction & -fraction).bit_length() - 1
+    significant = fraction >> zeros
+    is_double = significant.bit_length() <= _DOUBLE_BITS and scale + zeros >= _DOUBLE_LEAST and fraction.bit_length() + scale <= _DOUBLE_MOST
+    if is_double and form != "bfloat":
+        return sign * math.ldexp(float(significant), scale + zeros)
+    text = ("-" if sign < 0 else "") + _shortest(fraction, scale, _DIGITS[form])
     return float(text) if form == "bfloat" else text
 
 
-def _exact(mantissa: int, scale: int) -> Fraction:
-    return Fraction(mantissa << scale) if scale >= 0 else Fraction(mantissa, 1 << -scale)
+def _shortest(mantissa: int, scale: int, digits: range) -> str:
+    """mantissa·2^scale in the fewest of so many digits that are nearer to it than to the numbers beside it, 2^scale away."""
+    power = _power_of_ten(mantissa, scale)
+    for count in digits:
+        found, shift = _rounded(mantissa, scale, power, count)
+        if _is_near(found, shift, mantissa, scale):
+            break
+    return _written(str(found), len(str(found)) - 1 + shift, digits[-1])
 
 
-def _digits(value: Fraction, digits: int) -> str:
-    """As C's %.{digits}g writes it."""
-    size = abs(value)
-    power = _power_of_ten(size)
-    scaled = round(size * _ten(digits - 1 - power))
-    if scaled == 10**digits:
-        scaled, power = scaled // 10, power + 1
-    text = str(scaled)
-    sign = "-" if value < 0 else ""
-    if -5 < power < digits:
+def _rounded(mantissa: int, scale: int, power: int, count: int) -> tuple[int, int]:
+    """(a number of `count` digits, which power of ten it is to be multiplied by); ties to even."""
+    shift = power - count + 1
+    above = (mantissa << max(scale, 0)) * _ten(max(-shift, 0))
+    below = (1 << max(-scale, 0)) * _ten(max(shift, 0))
+    found, rest = divmod(above, below)
+    return found + (2 * rest > below or (2 * rest == below and found & 1)), shift
+
+
+def _is_near(found: int, shift: int, mantissa: int, scale: int) -> bool:
+    """Whether they differ by less than a half, below a power of two by less than a quarter, of 2^scale."""
+    ours, theirs = found * _ten(max(shift, 0)) << max(-scale, 0), (mantissa << max(scale, 0)) * _ten(max(-shift, 0))
+    unit = (1 << max(scale, 0)) * _ten(max(-shift, 0))
+    return abs(ours - theirs) * (4 if mantissa & (mantissa - 1) == 0 else 2) < unit
+
+
+def _power_of_ten(mantissa: int, scale: int) -> int:
+    """The power of its first digit."""
+    power = math.floor((mantissa.bit_length() - 1 + scale) * math.log10(2))
+    above, below = (mantissa << max(scale, 0)) * _ten(max(-power - 1, 0)), _ten(max(power + 1, 0)) << max(-scale, 0)
+    return power + (above >= below)  # the estimate is of the lowest number with as many bits: one too small at most
+
+
+def _written(text: str, power: int, most: int) -> str:
+    """As C's %g does it."""
+    if -5 < power < most:
         whole = text[: power + 1] if power >= 0 else "0"
         part = (text[power + 1 :] if power >= 0 else "0" * (-power - 1) + text).rstrip("0")
-        return f"{sign}{whole}.{part}" if part else sign + whole
+        return f"{whole.ljust(power + 1, '0')}.{part}" if part else whole.ljust(power + 1, "0")
     part = text[1:].rstrip("0")
-    return f"{sign}{text[0]}{'.' + part if part else ''}e{power:+03d}"
+    return f"{text[0]}{'.' + part if part else ''}e{power:+03d}"
 
 
-def _power_of_ten(size: Fraction) -> int:
-    """The power of its first digit."""
-    power = math.floor((size.numerator.bit_length() - size.denominator.bit_length()) * math.log10(2))
-    while _ten(power + 1) <= size:
-        power += 1
-    while _ten(power) > size:
-        power -= 1
-    return power
-
-
-def _ten(power: int) -> Fraction:
-    return Fraction(10**power) if power >= 0 else Fraction(1, 10**-power)
-
-
-def _rounded(value: Fraction, precision: int) -> Fraction:
-    """To the nearest of `precision` bits, ties to even."""
-    size = abs(value)
-    shift = size.numerator.bit_length() - size.denominator.bit_length() - precision
-    unit = _exact(1, shift)
-    if size >= unit * (1 << precision):
-        unit *= 2
-    while size < unit * (1 << (precision - 1)):
-        unit /= 2
-    near = round(size / unit) * unit
-    return near if value > 0 else -near
+@lru_cache(256)
+def _ten(power: int) -> int:
+    return int(10**power)
 
 
 class FloatShape(Shape):
