@@ -92,12 +92,13 @@ def drain(pool: Pool, memory: memoryview) -> list[ChunkCopy]:
 def run_selftest(
     source: str, scenario: str, argument: int = 1, *, chunks: int = 128, flags: int = BOTH, drained: bool = False, prepare: Mapping[str, int] | None = None,
     build: tuple[str, ...] = ("-O2",), environment: Mapping[str, str] | None = None, mark_streams: bool = False, whole: bool = True,
+    compiler: str | None = None,
 ) -> Run:  # fmt: skip
     """Runs `scenario` of a program to its end. `drained`: closed chunks are taken while it runs. `prepare`: pool header fields to set first.
     `mark_streams`: the pool knows the program's stdout and stderr. `whole`: False when calls may have been cut short within the recorder.
     AssertionError when the program does not end within DEADLINE_S.
     """
-    binary = program(f"native_selftest/{source}", *build)
+    binary = program(f"native_selftest/{source}", *build, compiler=compiler)
     with temporary_pool(chunks, flags) as (path, pool), tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         for name, value in (prepare or {}).items():
             pool.header[name] = value

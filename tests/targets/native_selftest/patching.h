@@ -157,8 +157,8 @@ static unsigned put_relative(uint8_t *code, unsigned at, uint8_t op, uint8_t ope
     return at + 4 - start;
 }
 
-/* Writes the thunk that recorder.h describes and the jump to it. */
-static void patch_with(uint64_t function, uint64_t hook, const void *enter)
+/* Writes the thunk that recorder.h describes and the jump to it. Answers where the thunk keeps the hook. */
+static uint64_t patch_with(uint64_t function, uint64_t hook, const void *enter)
 {
     const uint8_t *from = (const uint8_t *)function;
     uint8_t code[128] = {0};
@@ -204,10 +204,11 @@ static void patch_with(uint64_t function, uint64_t hook, const void *enter)
     uint8_t jump[5];
     put_relative(jump, 0, 0xe9, 0, (uint64_t)from, thunk);
     poke((uint64_t)from, jump, sizeof jump);
+    return words;
 }
 
 /* Traces `function` as hook `id`. `steps` end with the second END. */
-static uint64_t trace(void *function, uint32_t id, const struct plan_op *steps)
+static __attribute__((unused)) uint64_t trace(void *function, uint32_t id, const struct plan_op *steps)
 {
     uint32_t count = 0;
     for (uint32_t ends = 0; ends < 2; count++)
