@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from actors.session.ptrace.threads import tracer_of
-from actors.spawner.injector import _guinea_pig, _ready
+from actors.spawner.apart import _end, _start
 from actors.spawner.leave import wait_left
 from actors.spawner.process import TargetProcess
 from actors.spawner.quiet import QuietDevice
@@ -34,8 +34,8 @@ def busy_processors() -> Iterator[None]:
 
 
 async def visit(device: QuietDevice, *, look: bool = False) -> None:
-    with _guinea_pig() as process:
-        assert await asyncio.to_thread(_ready, process)
+    process = await asyncio.to_thread(_start)
+    try:
         target = TargetProcess(process.pid)
         presence = await Presence.begin(device.device, target)
         if look:
@@ -52,6 +52,8 @@ async def visit(device: QuietDevice, *, look: bool = False) -> None:
         assert target.threads() == presence.own == {target.pid}
         out, _ = process.communicate(b"\n", timeout=30)
         assert (out, process.returncode) == (b"", 0)
+    finally:
+        _end(process)
 
 
 def test_the_loaders_thread_is_traced_until_it_is_the_last() -> None:
