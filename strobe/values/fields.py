@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from strobe.model.type_nodes import Array, Record, TypeId
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 FIELDS_MAX: Final = 4096
 _NESTING_MAX: Final = 16
+_RECORDS_MAX: Final = 1000  # a record is made of; only damaged ones contain themselves
+_FLEXIBLE_MAX: Final = 200  # members of a record in which something is looked for that counts a flexible array
 _PATH_MAX: Final = 4  # bases in a label
 
 
@@ -60,9 +63,11 @@ class _Walk:
         self.shapes = shapes
         self.found: list[_Named] = []
         self.virtual: dict[TypeId, VirtualBase] = {}
+        self.records = 0
 
     def record(self, record: Record, start: int, path: tuple[str, ...], nesting: int, *, virtual_too: bool) -> None:
-        if nesting > _NESTING_MAX:
+        self.records += 1
+        if nesting > _NESTING_MAX or self.records > _RECORDS_MAX:
             return
         for base in record.bases:
             inner = self.shapes.node(base.type)
@@ -107,12 +112,13 @@ def _shape(shapes: Shapes, record: Record, found: list[_Named], one: _Named) -> 
         last = one.offset + (one.shift + one.bits + 7) // 8
         return shape if is_sound and one.offset >= 0 and (record.size is None or last <= record.size) else Words(CUT, 0)
     node = shapes.node(one.number)
-    if isinstance(node, Array) and shape.size is None:
+    if isinstance(node, Array) and shape.size is None and len(found) <= _FLEXIBLE_MAX:
         return shapes.flexible(node, [(other.name, other.number, other.offset - one.offset) for other in found if not other.bits and not other.path])
     last = one.offset + (shape.size or 0)
     return shape if one.offset >= 0 and (record.size is None or last <= record.size) else Words(CUT, 0)
 
 
+@lru_cache(1024)
 def unqualified(name: str) -> str:
     """`Left` of `shop::Left`; what is between brackets is left alone."""
     depth, start = 0, 0

@@ -32,10 +32,45 @@ _SCALAR_MAX: Final = 64  # bytes: more than any has
 
 def sound(table: TypeTable) -> TypeTable:
     """The table itself where nothing is wrong with it; else a copy in which `CUT` stands for what is not there, None for sizes that
-    no type has."""
+    no type has, and nothing is in records that contain themselves."""
     count = len(table)
     repaired = [node if _is_sound(node, count) else _repaired(node, count) for node in table.nodes]
+    for number in _containing_themselves(repaired):
+        node = repaired[number]
+        if isinstance(node, Record):
+            repaired[number] = replace(node, members=(), bases=(), variant_part=None)
     return table if all(one is other for one, other in zip(repaired, table.nodes, strict=True)) else TypeTable(tuple(repaired), table.cut)
+
+
+def _containing_themselves(nodes: list[Node]) -> set[TypeId]:
+    """Types on circles of containment, and those between two circles: what is left when all that contain nothing, then all that are contained by nothing,
+    are taken away again and again."""
+    inside = {number: set(found) for number, node in enumerate(nodes) if (found := _contained(node))}
+    around: dict[TypeId, set[TypeId]] = {}
+    for number, ones in inside.items():
+        for one in ones:
+            around.setdefault(one, set()).add(number)
+    left = set(inside)
+    for down, up in ((inside, around), (around, inside)):
+        waiting = [number for number in {*inside, *around} if not down.get(number)]
+        while waiting:
+            number = waiting.pop()
+            left.discard(number)
+            for other in up.pop(number, ()):
+                if other in down:
+                    down[other].discard(number)
+                    if not down[other]:
+                        waiting.append(other)
+    return left
+
+
+def _contained(node: Node) -> list[TypeId]:
+    if isinstance(node, Record):
+        found = [member.type for member in node.members] + [base.type for base in node.bases]
+        return found + (_of_variants(node.variant_part) if node.variant_part is not None else [])
+    if isinstance(node, Typedef | Qualified):
+        return [node.target]
+    return [node.element] if isinstance(node, Array) else []
 
 
 def _is_sound(node: Node, count: int) -> bool:

@@ -61,9 +61,11 @@ class Everything:
         return self.chance.choice((None, self.chance.randrange(-3, 60)))
 
 
-def _random_value(chance: random.Random, name: str, kind: str, count: int) -> Any:
+def _random_value(chance: random.Random, name: str, kind: str, count: int, here: int) -> Any:
+    """Of the node `here`: it mostly contains what comes before it."""
     number = chance.choice((0, 1, 2, 3, 4, 8, 16, 24, chance.randrange(64), -1, 1 << 20, 1 << 40, 1 << 63, -(1 << 40)))
-    target = chance.choice((chance.randrange(count + 3), chance.randrange(count + 3), 0, 1, -1))
+    before = here if chance.random() < 0.9 else count
+    target = chance.choice((chance.randrange(before), chance.randrange(before), chance.randrange(count + 3), 0, 1, -1))
     choices: dict[str, Callable[[], Any]] = {
         "name": lambda: chance.choice(_NAMES), "language": lambda: chance.choice(("c", "c++", "rust", "")),
         "target": lambda: target, "element": lambda: target, "result": lambda: target, "type": lambda: target,
@@ -73,11 +75,11 @@ def _random_value(chance: random.Random, name: str, kind: str, count: int) -> An
         "encoding": lambda: chance.choice(("number", "char", "byte", "utf", "bool", "address")), "qualifier": lambda: "const",
         "counts": lambda: tuple(chance.choice((None, 0, 1, 3, 1000, 1 << 40, -1)) for _ in range(chance.randrange(4))),
         "enumerators": lambda: tuple((f"e{i}", chance.choice((i, 1 << i, -i, 1 << 70))) for i in range(chance.randrange(5))),
-        "members": lambda: tuple(_member(chance, count, index) for index in range(chance.randrange(6))),
-        "bases": lambda: tuple(nodes.Base(chance.randrange(count), *chance.choice(_BASES)) for _ in range(chance.choice((0, 0, 1, 2)))),
+        "members": lambda: tuple(_member(chance, before, index) for index in range(chance.randrange(6))),
+        "bases": lambda: tuple(nodes.Base(chance.randrange(before), *chance.choice(_BASES)) for _ in range(chance.choice((0, 0, 1, 2)))),
         "template": lambda: tuple(nodes.TemplateArgument("T", chance.randrange(count + 2)) for _ in range(chance.randrange(3))),
         "vtable": lambda: chance.choice((None, None, 0, number)), "statics": lambda: (), "parameters": lambda: (), "bound": lambda: "fixed",
-        "variant_part": lambda: _variants(chance, count) if chance.random() < 0.2 else None, "vtable_of": lambda: None, "problem": lambda: None,
+        "variant_part": lambda: _variants(chance, before) if chance.random() < 0.2 else None, "vtable_of": lambda: None, "problem": lambda: None,
         "alignment": lambda: chance.choice((None, None, 1, 8, -3)), "signed": lambda: chance.random() < 0.5, "size": lambda: number,
         "to_function": lambda: chance.random() < 0.5, "flags": lambda: chance.random() < 0.5, "scoped": lambda: False,
         "vector": lambda: chance.random() < 0.2, "variadic": lambda: False,
@@ -89,7 +91,13 @@ def _member(chance: random.Random, count: int, index: int) -> nodes.Member:
     offset = chance.choice((8 * index, 8 * index, chance.randrange(64), -8, 1 << 40))
     bits = chance.choice((None, None, None, 3, 64, 200, -1))
     names = ("", f"m{index}", "_M_start", "count", "__begin_", "_M_impl")
-    return nodes.Member(chance.choice(names), chance.randrange(-1, count + 2), offset, bits, chance.randrange(9) if bits else 0)
+    return nodes.Member(
+        chance.choice(names),
+        chance.randrange(-1, count + 2) if chance.random() < 0.02 else chance.randrange(count),
+        offset,
+        bits,
+        chance.randrange(9) if bits else 0,
+    )
 
 
 def _variants(chance: random.Random, count: int) -> nodes.VariantPart:
@@ -111,7 +119,7 @@ def _table(chance: random.Random) -> TypeTable:
     made: list[Node] = list(FIRST_NODES)
     while len(made) < count:
         kind = chance.choice(_KINDS)
-        made.append(kind(**{field.name: _random_value(chance, field.name, kind.__name__, count) for field in dataclasses.fields(kind)}))
+        made.append(kind(**{field.name: _random_value(chance, field.name, kind.__name__, count, len(made)) for field in dataclasses.fields(kind)}))
     return TypeTable(tuple(made))
 
 
