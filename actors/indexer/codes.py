@@ -16,15 +16,16 @@ from actors.indexer.dwarf.type_index import TypeIndex
 from actors.indexer.dwarf.types import type_of
 from actors.indexer.dwarf.variables import location_of
 from actors.indexer.elf import ElfFile
-from actors.indexer.symbols import STT_OBJECT, SymbolTable, read_table
+from actors.indexer.inheritance import Inheritance
+from actors.indexer.symbols import read_table
 from strobe.model.type_nodes import Record, TypeId
 from strobe.values.bundle import Code
 
 CLASSES_MAX: Final = 400
 MANAGERS_MAX: Final = 200
-_VTABLE: Final = "vtable for "
-_VTABLE_HEAD: Final = 16  # objects point behind the offset to the top and the type's information (Itanium C++ ABI §2.5)
+_TYPE: Final = "typeinfo for "
 _RUST_VTABLE: Final = re.compile(rb"<[^\0]{1,500} as ([^\0]{1,300})>::\{vtable\}(?=\0)")
+_LIBRARY: Final = ("std::", "__gnu_cxx::", "__cxxabiv1::")  # its own classes behind its own: what they hold is shown by forms
 _ANY: Final = ("std::any", "std::__1::any")
 _MANAGED: Final = (("std::any::_Manager_internal<", ">::_S_manage"), ("std::any::_Manager_external<", ">::_S_manage"))
 _HANDLED: Final = tuple((f"std::{version}__any_imp::_{size}Handler<", ">::__handle") for version in ("", "__1::") for size in ("Small", "Large"))
@@ -36,6 +37,7 @@ class CodeSymbols:
     def __init__(self, elf: ElfFile, debug: ElfFile | None, index: TypeIndex) -> None:
         self._files = [one for one in (elf, debug) if one is not None]
         self._index = index
+        self._inheritance = Inheritance(elf, debug)
 
     def codes(self, graph: TypeGraph, module: str, end: float) -> tuple[Code, ...]:
         """Adds to the graph the types that may stand behind its own, as many as there is time for until `end`. Raises nothing on damaged debug info."""
@@ -44,16 +46,20 @@ class CodeSymbols:
         return tuple(Code(module, address, number) for address, number in sorted(found.items()))
 
     def _classes(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, TypeId]:
-        """Where objects of a class point to in its vtable → the class; for classes that may be derived from the graph's polymorphic ones."""
+        """Where objects of a class point to in its vtable → the class; of the graph's polymorphic ones and those that are derived from them."""
         nodes = graph.table().nodes
         dynamic = {name: number for name, number in records.items() if isinstance(node := nodes[number], Record) and node.polymorphic}
+        mangled = {raw: name for raw, name in self._class_names.items() if name in dynamic} if dynamic else {}
         found: dict[int, TypeId] = {}
-        for address, name in self._vtables if dynamic else ():
+        for raw in [*mangled, *sorted(self._inheritance.derived(set(mangled)))[:CLASSES_MAX]]:
+            if not (places := self._inheritance.pointed(raw)):
+                continue
+            name = self._class_names.get(raw, "")
             number = dynamic.get(name)
-            if number is None and _may_derive(name, dynamic) and len(found) < CLASSES_MAX and time.monotonic() < end:
+            if number is None and not name.startswith(_LIBRARY) and time.monotonic() < end:
                 number = _named(graph, name)
             if number is not None:
-                found[address + _VTABLE_HEAD] = number
+                found.update(dict.fromkeys(places, number))
         return found
 
     def _held(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, TypeId]:
@@ -85,42 +91,31 @@ class CodeSymbols:
         return list(found.items())[:CLASSES_MAX]
 
     @cached_property
-    def _vtables(self) -> list[tuple[int, str]]:
-        """(address, class)."""
-        found: dict[int, str] = {}
-        for address, raw in self._symbols(b"_ZTV", STT_OBJECT):
-            name = itanium.demangle(raw)
-            if name is not None and name.startswith(_VTABLE):
-                found[address] = name.removeprefix(_VTABLE)
-        return list(found.items())
+    def _class_names(self) -> dict[str, str]:
+        """Of all classes with vtables or type information here, by their mangled names."""
+        names = {raw: itanium.demangle(f"_ZTI{raw}") for raw in self._inheritance.classes}
+        return {raw: name.removeprefix(_TYPE) for raw, name in names.items() if name is not None and name.startswith(_TYPE)}
 
     @cached_property
     def _managers(self) -> list[tuple[int, str]]:
         """(address, what is in the std::any)."""
         found: dict[int, str] = {}
         for part in (b"_S_manage", b"8__handle"):
-            for address, raw in self._symbols(part, None):
+            for address, raw in self._symbols(part):
                 name = (itanium.demangle(raw) or "").partition("(")[0]
                 for before, after in (*_MANAGED, *_HANDLED):
                     if name.startswith(before) and name.endswith(after):
                         found[address] = name[len(before) : -len(after)].rstrip()
         return list(found.items())[:MANAGERS_MAX]
 
-    def _symbols(self, part: bytes, kind: int | None) -> Iterator[tuple[int, str]]:
-        for table in self._tables(kind):
+    def _symbols(self, part: bytes) -> Iterator[tuple[int, str]]:
+        """Functions whose mangled names have `part`."""
+        tables = (read_table(elf, section) for elf in self._files for section in (".symtab", ".dynsym"))
+        for table in [one for one in tables if one is not None]:
             for row in table.containing(part, whole=False):
                 raw = table.name(int(row)).partition("@")[0]
                 if raw.startswith("_Z"):
                     yield int(table.values[row]), raw
-
-    def _tables(self, kind: int | None) -> list[SymbolTable]:
-        tables = (read_table(elf, section, *([] if kind is None else [(kind,)])) for elf in self._files for section in (".symtab", ".dynsym"))
-        return [table for table in tables if table is not None]
-
-
-def _may_derive(name: str, dynamic: dict[str, TypeId]) -> bool:
-    """The library's own classes behind its own: only those that the table has already."""
-    return not name.startswith(("std::", "__cxxabiv1::", "__gnu_cxx::")) and any(not one.startswith("std::") for one in dynamic)
 
 
 def _named(graph: TypeGraph, name: str) -> TypeId | None:

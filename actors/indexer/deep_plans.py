@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,24 +16,38 @@ from actors.indexer.dwarf.type_numbering import Limits
 from actors.indexer.planner import Found
 from strobe.model.probe import Plan
 from strobe.model.typed import TypedFunction
-from strobe.model.types import TypeTable
 from strobe.values.bundle import Bundle
 from strobe.values.registry import Formatters
 from strobe.values.walks import WalkCompiler
 
 NODES_MAX: Final = 6000  # of one table; the functions after that get another one
 NODES_ENOUGH: Final = 4500
-_TYPES_SHARE: Final = 0.6  # of the time, for types; the rest is for what stands behind vtables, and for programs
-_CODES_SHARE: Final = 0.75
+_TYPES_SHARE: Final = 0.6  # of the time, for types; then comes what stands behind vtables
+_CODES_SHARE: Final = 0.8  # the rest is for programs, and for finding functions that nothing else is done for
 
 
 @dataclass
 class Deep:
-    """`plans` by address. `bundles`: by key, those that the plans count in. `complete`: the deadline left none out."""
+    """`plans` by address. `bundles`: by key, those that the plans count in. `late`: what there was no time for."""
 
     plans: dict[int, Plan] = field(default_factory=dict)
     bundles: dict[str, bytes] = field(default_factory=dict)
-    complete: bool = True
+    late: dict[int, Found] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """`end`s on the monotonic clock."""
+
+    formatters: Formatters
+    depth: int
+    types_end: float
+    codes_end: float
+
+    @classmethod
+    def until(cls, end: float, formatters: Formatters, depth: int) -> Task:
+        now = time.monotonic()
+        return cls(formatters, depth, now + (end - now) * _TYPES_SHARE, now + (end - now) * _CODES_SHARE)
 
 
 class DeepPlans:
@@ -43,40 +58,54 @@ class DeepPlans:
         self._symbols = symbols
         self._module = module
 
-    def make(self, wanted: dict[int, Found], formatters: Formatters, depth: int, end: float) -> Deep:
-        """As many as there is time for until `end`, on the monotonic clock, and at least one."""
+    def make(self, wanted: Iterator[tuple[int, Found]], task: Task) -> Deep:
+        """As many as there is time for, and at least one; what is left of `wanted` then was not looked at."""
         deep = Deep()
-        left = list(wanted.items())
-        while left and deep.complete:
-            left = self._one_table(left, formatters, depth, end, deep)
+        while self._one_table(wanted, task, deep):
+            pass
         return deep
 
-    def _one_table(self, wanted: list[tuple[int, Found]], formatters: Formatters, depth: int, end: float, deep: Deep) -> list[tuple[int, Found]]:
-        """What did not fit in the table is left."""
-        begin = time.monotonic()
-        types_end = begin + (end - begin) * _TYPES_SHARE
-        graph = TypeGraph(self._index, Limits(nodes=NODES_MAX, end=types_end, pointers=depth, statics=False))
+    def _one_table(self, wanted: Iterator[tuple[int, Found]], task: Task, deep: Deep) -> bool:
+        """False: there is nothing left, or no time."""
+        graph = TypeGraph(self._index, Limits(nodes=NODES_MAX, pointers=task.depth, statics=False))
         typed: list[tuple[int, Outline, TypedFunction]] = []
-        done = 0
-        for address, found in wanted:
-            if typed and graph.size >= NODES_ENOUGH:
-                break
-            function = _typed(graph, found)
-            if time.monotonic() > types_end and (typed or deep.plans):
-                deep.complete = False
-                break
-            done += 1
-            if function is not None:
-                typed.append((address, found.outline, function))
-            else:
-                deep.plans[address] = assemble(found.outline)
-        codes = self._symbols.codes(graph, self._module, begin + (end - begin) * _CODES_SHARE)
+        more = True
+        while more and not (typed and graph.size >= NODES_ENOUGH):
+            more = self._one_function(wanted, task, deep, graph, typed)
+        if typed:
+            self._assemble(typed, graph, task, deep)
+        return more
+
+    def _one_function(
+        self, wanted: Iterator[tuple[int, Found]], task: Task, deep: Deep, graph: TypeGraph, typed: list[tuple[int, Outline, TypedFunction]]
+    ) -> bool:
+        """False as for a table."""
+        first = not typed and not deep.plans
+        if time.monotonic() > task.types_end and not first:
+            return False
+        address, found = next(wanted, (0, None))
+        if found is None:
+            return False
+        graph.limit(2 * task.codes_end - task.types_end if first else task.types_end)  # one is made in any case: the next ask gets further
+        function = _typed(graph, found)
+        if time.monotonic() > task.types_end and not first:
+            deep.late[address] = found  # not all of its types were read
+            return False
+        if function is None:
+            deep.plans[address] = assemble(found.outline)
+        else:
+            typed.append((address, found.outline, function))
+        return True
+
+    def _assemble(self, typed: list[tuple[int, Outline, TypedFunction]], graph: TypeGraph, task: Task, deep: Deep) -> None:
+        graph.limit(task.codes_end)
+        codes = self._symbols.codes(graph, self._module, task.codes_end)
         table = graph.table()
         key, body = Bundle(table, codes).pack()
         deep.bundles[key] = body
+        compiler = WalkCompiler(table, task.formatters)
         for address, outline, function in typed:
-            deep.plans[address] = _assembled(table, formatters, outline, function, depth, key)
-        return wanted[done:]
+            deep.plans[address] = _assembled(compiler, outline, function, task.depth, key)
 
 
 def _typed(graph: TypeGraph, found: Found) -> TypedFunction | None:
@@ -88,10 +117,10 @@ def _typed(graph: TypeGraph, found: Found) -> TypedFunction | None:
     return typed if len(typed.parameters) == len(found.outline.arguments) else None
 
 
-def _assembled(table: TypeTable, formatters: Formatters, outline: Outline, function: TypedFunction, depth: int, key: str) -> Plan:
+def _assembled(compiler: WalkCompiler, outline: Outline, function: TypedFunction, depth: int, key: str) -> Plan:
     """Less deep where the programs would be too many."""
     while True:
-        plan = assemble(outline, typing := Typing(function, WalkCompiler(table, formatters), depth, key))
+        plan = assemble(outline, typing := Typing(function, compiler.another(), depth, key))
         if typing.compiler.steps <= SECTION_STEPS_MAX or depth == 1:
             return plan
         depth -= 1

@@ -29,3 +29,13 @@ def signed(data: bytes, at: int) -> tuple[int, int]:
     value, at = unsigned(data, at)
     bits = 7 * (at - start)
     return (value - (1 << bits) if data[at - 1] & 0x40 else value), at
+
+
+def encoded(number: int) -> bytes:
+    """An unsigned number as LEB128."""
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)

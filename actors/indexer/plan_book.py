@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from actors.indexer.assembly import assemble
 from actors.indexer.codes import CodeSymbols
-from actors.indexer.deep_plans import DeepPlans
+from actors.indexer.deep_plans import DeepPlans, Task
 from actors.indexer.dwarf.abbreviations import DwarfError
 from actors.indexer.dwarf.functions import FunctionFinder
 from actors.indexer.dwarf.type_index import TypeIndex
@@ -22,7 +22,7 @@ from actors.indexer.raw_plan import raw_plan
 from strobe.model.probe import Plan
 
 SHELVES_MAX: Final = 4  # kinds of plans (depth, formatters) of a file in memory
-_FIND_SHARE: Final = 0.4  # of the time, for finding functions; the rest is for their types
+FOUND_MAX: Final = 5000  # functions whose debug info is kept until their plans are made
 
 
 @dataclass
@@ -71,37 +71,44 @@ class PlanBook:
         return done
 
     def _make(self, missing: list[tuple[int, str]], end: float, depth: int, formatters: ProjectFormatters | None, shelf: PlanShelf, done: Planned) -> None:
-        begin = time.monotonic()
-        find_end = end if depth == 0 else begin + (end - begin) * _FIND_SHARE
-        found: dict[int, Found] = {}
-        for count, (address, name) in enumerate(missing):
-            if count and time.monotonic() > find_end:
-                done.complete = False
+        finding = self._finding(missing, shelf, done)
+        if depth and formatters is not None and self._deep is not None:
+            deep = self._deep.make(finding, Task.until(end, formatters.formatters, depth))
+            shelf.add_bundles(deep.bundles)
+            for address, plan in deep.plans.items():
+                shelf.put(address, plan)
+            done.plans.update(deep.plans)
+            done.plans.update({address: assemble(found.outline) for address, found in deep.late.items()})
+            done.complete = not deep.late
+        for address, found in finding:
+            done.plans[address] = assemble(found.outline)
+            if depth == 0:
+                shelf.put(address, done.plans[address])
+            if time.monotonic() > end:
                 break
-            one = self._find(address, name)
-            if one is None:
+        done.complete = done.complete and all(shelf.get(address) is not None for address, _ in missing)
+
+    def _finding(self, missing: list[tuple[int, str]], shelf: PlanShelf, done: Planned) -> Iterator[tuple[int, Found]]:
+        """Functions as they are asked for; those that only the raw plan is right for get it on the way."""
+        for address, name in missing:
+            found = self._find(address, name)
+            if found is not None:
+                yield address, found
+            else:
                 done.plans[address] = raw_plan()
                 shelf.put(address, done.plans[address])
-            else:
-                found[address] = one
-        if depth == 0 or formatters is None or self._deep is None:
-            plans = {address: assemble(one.outline) for address, one in found.items()}
-        else:
-            deep = self._deep.make(found, formatters.formatters, depth, end)
-            done.complete = done.complete and deep.complete
-            plans = deep.plans
-            shelf.add_bundles(deep.bundles)
-        for address, plan in plans.items():
-            shelf.put(address, plan)
-        done.plans.update({address: plans.get(address) or assemble(one.outline) for address, one in found.items()})
 
     def _find(self, address: int, name: str) -> Found | None:
         assert self._planner is not None
-        try:
-            return self._planner.find(address, name)
-        except DwarfError as error:
-            self.problems[address] = str(error)
-            return None
+        if address not in self._found:
+            if len(self._found) >= FOUND_MAX:
+                self._found.clear()
+            try:
+                self._found[address] = self._planner.find(address, name)
+            except DwarfError as error:
+                self.problems[address] = str(error)
+                self._found[address] = None
+        return self._found[address]
 
     def _shelf(self, depth: int, digest: str) -> PlanShelf:
         key = (depth, digest)

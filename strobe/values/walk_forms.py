@@ -13,7 +13,7 @@ from strobe.values.forms import Form, Number
 from strobe.values.walk_steps import NOTHING, Step, is_plain
 
 if TYPE_CHECKING:
-    from strobe.values.walks import WalkCompiler
+    from strobe.values.walk_programs import Programs
 
 ERASED_BYTES: Final = 256  # of a value whose type only the running program knows
 GUESSED_BYTES: Final = 2048  # where a number of elements is told in a way that no step can read
@@ -36,8 +36,8 @@ class _Row:
 class FormSteps:
     """`at`: where the object begins in what the program runs on. Elements outside of their container are one pointer away from it, texts none."""
 
-    def __init__(self, compiler: WalkCompiler) -> None:
-        self._compiler = compiler
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
         self._by_form: dict[type[Any], Callable[[Any, int, int], list[Step]]] = {
             forms.Text: self._text,
             forms.Sequence: self._sequence,
@@ -81,24 +81,24 @@ class FormSteps:
         if form.inline:
             return []
         if form.length is None:
-            return [Step(WalkOp.TEXT, at + form.data, form.unit, limit=self._compiler.text)]
-        return self._counted(_Row(form.data, form.unit, self._compiler.text, form.length, skip=form.skip), at)
+            return [Step(WalkOp.TEXT, at + form.data, form.unit, limit=self._programs.text)]
+        return self._counted(_Row(form.data, form.unit, self._programs.text, form.length, skip=form.skip), at)
 
     def _sequence(self, form: forms.Sequence, at: int, depth: int) -> list[Step]:
-        limit = self._compiler.text if form.as_text else self._compiler.elements
+        limit = self._programs.text if form.as_text else self._programs.elements
         if depth <= 0 and not form.as_text:
             return []
         return self._counted(_Row(form.data, form.stride, limit, form.count, form.end), at, form.element, depth - 1)
 
     def _inline(self, form: forms.Sequence, at: int, depth: int, size: int) -> list[Step]:
         """All that there is room for in the object, where only the running program knows how many there are."""
-        fixed = form.count.fixed if form.count is not None and form.count.size == 0 else self._compiler.elements
+        fixed = form.count.fixed if form.count is not None and form.count.size == 0 else self._programs.elements
         room = max(0, size - form.data) // form.stride if form.stride > 0 else 0
-        return self._compiler.each(form.element, form.stride, min(fixed, room, self._compiler.elements), at + form.data, depth)
+        return self._programs.each(form.element, form.stride, min(fixed, room, self._programs.elements), at + form.data, depth)
 
     def _bits(self, form: forms.Bits, at: int, _depth: int) -> list[Step]:
         """Its words as far as elements are shown. Where a pointer says that they end sooner, no more than the word it points to."""
-        size = (self._compiler.elements + 63) // 64 * 8
+        size = (self._programs.elements + 63) // 64 * 8
         if form.end is None:
             return [Step(WalkOp.POINT, at + form.data, size, flags=WalkFlag.SOFT)]
         words = self._counted(_Row(form.data, 1, size, None, form.end), at)
@@ -107,15 +107,15 @@ class FormSteps:
     def _nodes(self, form: forms.Nodes, at: int, depth: int) -> list[Step]:
         flags = WalkFlag(0) if form.sentinel is None else WalkFlag.SENTINEL
         own = 0 if form.sentinel is None else at + form.sentinel
-        target = self._compiler.target(form.element, depth, form.value)
-        return [Step(WalkOp.LIST, at + form.first, form.size, target, self._compiler.elements, flags, form.next, own)]
+        target = self._programs.target(form.element, depth, form.value)
+        return [Step(WalkOp.LIST, at + form.first, form.size, target, self._programs.elements, flags, form.next, own)]
 
     def _tree(self, form: forms.Tree, at: int, depth: int) -> list[Step]:
-        target = self._compiler.target(form.element, depth, form.value)
-        return [Step(WalkOp.TREE, at + form.root, form.size, target, self._compiler.elements, a=form.left, b=form.right)]
+        target = self._programs.target(form.element, depth, form.value)
+        return [Step(WalkOp.TREE, at + form.root, form.size, target, self._programs.elements, a=form.left, b=form.right)]
 
     def _blocks(self, form: forms.Blocks, at: int, depth: int) -> list[Step]:
-        limit, target = self._compiler.elements, self._compiler.target(form.element, depth)
+        limit, target = self._programs.elements, self._programs.target(form.element, depth)
         if form.finish is not None:
             return [Step(WalkOp.BLOCKS, at + form.start, form.stride, target, limit, a=at + form.finish, b=form.per_block)]
         if form.first is None or form.count is None:
@@ -125,43 +125,43 @@ class FormSteps:
 
     def _ring(self, form: forms.Ring, at: int, depth: int) -> list[Step]:
         both = at + form.capacity.offset | at + form.first.offset << 32
-        target = self._compiler.target(form.element, depth)
-        return [Step(WalkOp.RING, at + form.data, form.stride, target, self._compiler.elements, a=both, b=at + form.count.offset)]
+        target = self._programs.target(form.element, depth)
+        return [Step(WalkOp.RING, at + form.data, form.stride, target, self._programs.elements, a=both, b=at + form.count.offset)]
 
     def _swiss(self, form: forms.Swiss, at: int, depth: int) -> list[Step]:
-        target = self._compiler.target(form.element, depth)
-        return [Step(WalkOp.SWISS, at + form.control, form.stride, target, self._compiler.elements, a=at + form.mask.offset)]
+        target = self._programs.target(form.element, depth)
+        return [Step(WalkOp.SWISS, at + form.control, form.stride, target, self._programs.elements, a=at + form.mask.offset)]
 
     def _b_tree(self, form: forms.BTree, at: int, depth: int) -> list[Step]:
         parts = [self._in_node(form.key, form.keys, form.length, depth), self._in_node(form.value, form.values, form.length, depth)]
-        target = self._compiler.anonymous([step for part in parts for step in part])
-        nodes = self._compiler.elements
+        target = self._programs.anonymous([step for part in parts for step in part])
+        nodes = self._programs.elements
         return [Step(WalkOp.BTREE, at + form.root, form.leaf_size, target, nodes, a=at + form.height.offset, b=form.edges | form.length << 32)]
 
     def _in_node(self, kind: TypeId, at: int, length: int, depth: int) -> list[Step]:
-        size = self._compiler.size(kind)
-        if not size or not self._compiler.object(kind, 0, depth):
+        size = self._programs.size(kind)
+        if not size or not self._programs.object(kind, 0, depth):
             return []
-        return [Step(WalkOp.EACH, at, size, self._compiler.target(kind, depth), NODE_KEYS, WalkFlag.COUNTED, a=length)]
+        return [Step(WalkOp.EACH, at, size, self._programs.target(kind, depth), NODE_KEYS, WalkFlag.COUNTED, a=length)]
 
     def _inner(self, form: forms.Inner, at: int, depth: int) -> list[Step]:
-        return self._compiler.object(form.type, at + form.offset, depth)
+        return self._programs.object(form.type, at + form.offset, depth)
 
     def _parts(self, form: forms.Parts, at: int, depth: int) -> list[Step]:
-        return [step for kind, offset in form.parts for step in self._compiler.object(kind, at + offset, depth)]
+        return [step for kind, offset in form.parts for step in self._programs.object(kind, at + offset, depth)]
 
     def _maybe(self, form: forms.Maybe, at: int, depth: int) -> list[Step]:
-        return self._compiler.when(form.there, 0, 0, at, self._compiler.object(form.type, at + form.offset, depth), inverted=True)
+        return self._programs.when(form.there, 0, 0, at, self._programs.object(form.type, at + form.offset, depth), inverted=True)
 
     def _choice(self, form: forms.Choice, at: int, depth: int) -> list[Step]:
         found: list[Step] = []
         for index, kind in enumerate(form.types):
-            found += self._compiler.when(form.index, index, index, at, self._compiler.object(kind, at + form.offset, depth))
+            found += self._programs.when(form.index, index, index, at, self._programs.object(kind, at + form.offset, depth))
         return found
 
     def _either(self, form: forms.Either, at: int, depth: int, size: int) -> list[Step]:
         then, otherwise = self.of(form.then, at, depth, size), self.of(form.otherwise, at, depth, size)
-        when = self._compiler.when
+        when = self._programs.when
         return [*when(form.test, form.low, form.high, at, then), *when(form.test, form.low, form.high, at, otherwise, inverted=True)]
 
     def _owner(self, form: forms.Owner, at: int, depth: int) -> list[Step]:
@@ -172,9 +172,9 @@ class FormSteps:
         if depth <= 0:
             return found
         if form.length is None:
-            return found + self._compiler.point(at + form.pointer, form.target, depth - 1, form.skip)
-        stride = self._compiler.size(form.target)
-        return found + self._counted(_Row(form.pointer, stride, self._compiler.elements, form.length, skip=form.skip), at, form.target, depth - 1)
+            return found + self._programs.point(at + form.pointer, form.target, depth - 1, form.skip)
+        stride = self._programs.size(form.target)
+        return found + self._counted(_Row(form.pointer, stride, self._programs.elements, form.length, skip=form.skip), at, form.target, depth - 1)
 
     def _erased(self, form: forms.Erased, at: int, depth: int) -> list[Step]:
         """Nothing of a value's own pointers is followed: its type is not known here."""
@@ -188,7 +188,7 @@ class FormSteps:
 
     def _counted(self, row: _Row, at: int, element: TypeId | None = None, depth: int = 0) -> list[Step]:
         """`at`: where the object begins that has the row's pointers and number. Without an element there is nothing to follow in them."""
-        target = NOTHING if element is None else self._compiler.target(element, depth)
+        target = NOTHING if element is None else self._programs.target(element, depth)
         data, count = at + row.data, row.count
         if row.stride <= 0 or (count is None and row.end is None):
             return []
@@ -199,6 +199,6 @@ class FormSteps:
             return [Step(WalkOp.ARRAY, data, row.stride, target, row.limit, flags, at + count.offset, row.skip)]
         if count.size == 0:
             number = min(count.fixed, row.limit)
-            each = [] if element is None else self._compiler.each(element, row.stride, number, row.skip, depth)
-            return [Step(WalkOp.POINT, data, row.skip + number * row.stride, self._compiler.anonymous(each))] if number > 0 else []
+            each = [] if element is None else self._programs.each(element, row.stride, number, row.skip, depth)
+            return [Step(WalkOp.POINT, data, row.skip + number * row.stride, self._programs.anonymous(each))] if number > 0 else []
         return [Step(WalkOp.POINT, data, row.skip + min(row.limit * row.stride, GUESSED_BYTES), flags=WalkFlag.SOFT)]

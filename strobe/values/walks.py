@@ -1,30 +1,21 @@
-"""Walk programs from types: what the recorder has to copy so that a value can be shown whole.
-
-Contained objects (members, bases, arrays of records) are flattened into their owner's program. What is pointed to has a program of its own, shared by
-all that point to it with as much depth left: types that contain pointers to themselves end by depth.
-"""
+"""Walk programs as a plan has them: one section, in which programs refer to each other by the index of their first step."""
 
 from __future__ import annotations
 
 from collections import deque
+from copy import copy
 from typing import Final
 
 from strobe.lanes.layout import WALK_NOTHING, WalkFlag, WalkOp
-from strobe.model.type_nodes import Array, Member, Pointer, Record, TypeId, VariantPart
+from strobe.model.type_nodes import TypeId
 from strobe.model.types import TypeTable
-from strobe.values.forms import Form, Number
+from strobe.values.forms import Form
 from strobe.values.registry import Formatters
-from strobe.values.walk_forms import FormSteps
-from strobe.values.walk_steps import BYTES_MAX, END, NOTHING, Condition, Step, condition
+from strobe.values.walk_programs import Programs
+from strobe.values.walk_steps import BYTES_MAX, END, NOTHING, Step
 
 ELEMENTS: Final = 100
 TEXT: Final = 1024
-DYNAMIC_BYTES: Final = 192  # more than its class says, for an object that may be of a derived class
-FLEXIBLE_BYTES: Final = 256
-POINTER_BYTES: Final = 8
-VTABLE_HEAD: Final = 16  # before where objects point: how far the whole object is, and its type's information
-STEPS_MAX: Final = 256  # of one program
-_NESTING_MAX: Final = 48
 
 
 class WalkCompiler:
@@ -32,251 +23,102 @@ class WalkCompiler:
 
     def __init__(self, table: TypeTable, formatters: Formatters, elements: int = ELEMENTS, text: int = TEXT) -> None:
         self.table = table
-        self.elements = elements
-        self.text = text
-        self._formatters = formatters
-        self._shapes = formatters.shapes(table)
-        self._programs: list[tuple[Step, ...]] = []
-        self._numbers: dict[tuple[TypeId, int, int], int] = {}  # (type, depth, where it begins in the program's object)
-        self._anonymous: dict[tuple[Step, ...], int] = {}
-        self._waiting: deque[tuple[int, TypeId, int, int]] = deque()
-        self._starts: list[int] = []  # of each program: index of its first step, or WALK_NOTHING
-        self._section = bytearray()
-        self._plain: dict[tuple[TypeId, int], bool] = {}
-        self._nesting = 0
-        self._form_steps = FormSteps(self)
+        self._programs = Programs(table, formatters, elements, text)
+        self._section = Section(self._programs)
+
+    def another(self) -> WalkCompiler:
+        """For another section of the same types: what was worked out for this one is not worked out again."""
+        other = copy(self)
+        other._section = Section(self._programs)
+        return other
 
     def program(self, number: TypeId, depth: int) -> int:
         """Index of the program to run on an object of the type (a pointer's: follows it), or WALK_NOTHING."""
-        return self._placed(self.target(number, depth))
+        return self._section.place(self._programs.target(number, depth))
 
     def pointed(self, number: TypeId, depth: int) -> int:
         """The same for an object at the address that lies where the program is run: a value that is passed by its address."""
-        return self._placed(self.anonymous(self.point(0, number, depth)))
+        return self.place(self._programs.point(0, number, depth))
 
     def at(self, address: int, number: TypeId, depth: int, thread_local: bool = False) -> int:
         """For an object at a known address, or so many bytes from the thread pointer on."""
-        size = self.size(number)
+        size = self._programs.size(number)
         if not 0 < size <= BYTES_MAX:
             return WALK_NOTHING
         flags = WalkFlag.THREAD_LOCAL if thread_local else WalkFlag(0)
-        return self._placed(self.anonymous([Step(WalkOp.AT, size=size, target=self.target(number, depth), flags=flags, a=address)]))
+        return self.place([Step(WalkOp.AT, size=size, target=self._programs.target(number, depth), flags=flags, a=address)])
 
     def place(self, steps: list[Step]) -> int:
         """The same for steps made by others, of `anonymous`'s numbers."""
-        return self._placed(self.anonymous(steps))
-
-    def size(self, number: TypeId) -> int:
-        """Bytes, as the reader has them; 0 for what has none."""
-        return self._shapes.of(number).size or 0
-
-    def form(self, number: TypeId) -> Form | None:
-        return self._formatters.form(self.table, number)
-
-    def section(self) -> bytes:
-        return bytes(self._section)
-
-    @property
-    def steps(self) -> int:
-        return len(self._section) // len(END)
-
-    def target(self, number: TypeId, depth: int, begin: int = 0) -> int:
-        """Number of the program for an object of the type that begins `begin` bytes into what the program runs on."""
-        key = (number, depth, begin)
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self._programs)
-            self._programs.append(())
-            self._waiting.append((found, number, depth, begin))
-        return found
+        return self._section.place(self._programs.anonymous(steps))
 
     def anonymous(self, steps: list[Step]) -> int:
         """Number of the program of these steps."""
-        if not steps:
-            return NOTHING
-        key = tuple(steps)
-        found = self._anonymous.get(key)
-        if found is None:
-            found = self._anonymous[key] = len(self._programs)
-            self._programs.append(key)
-        return found
+        return self._programs.anonymous(steps)
+
+    def target(self, number: TypeId, depth: int, begin: int = 0) -> int:
+        """Number of the program for an object of the type that begins `begin` bytes into what the program runs on."""
+        return self._programs.target(number, depth, begin)
+
+    def form(self, number: TypeId) -> Form | None:
+        return self._programs.form(number)
+
+    def size(self, number: TypeId) -> int:
+        """Bytes, as the reader has them; 0 for what has none."""
+        return self._programs.size(number)
 
     def object(self, number: TypeId, at: int, depth: int) -> list[Step]:
         """Steps for an object of the type, `at` bytes into what the program runs on."""
-        if self._nesting > _NESTING_MAX or at > BYTES_MAX:
-            return []
-        self._nesting += 1
-        try:
-            form = self.form(number)
-            if form is not None:
-                return self._form_steps.of(form, at, depth, self.size(number))
-            node = self._shapes.node(number)
-            if isinstance(node, Pointer):
-                return self._pointer(node, at, depth)
-            if isinstance(node, Array):
-                return self._array(node, at, depth)
-            return self._record(node, at, depth)[:STEPS_MAX] if isinstance(node, Record) else []
-        finally:
-            self._nesting -= 1
+        return self._programs.object(number, at, depth)
 
-    def point(self, at: int, number: TypeId, depth: int, skip: int = 0) -> list[Step]:
-        """To follow the pointer at `at` to an object of the type, `skip` bytes behind where it points."""
-        size = self.size(number)
-        if not size:
-            return []
-        node = self._shapes.node(number)
-        more = self._more(node) if isinstance(node, Record) else 0
-        flags = WalkFlag.SOFT if more else WalkFlag(0)
-        return [Step(WalkOp.POINT, at, min(skip + size + more, BYTES_MAX), self.target(number, depth, skip), flags=flags)]
+    def section(self) -> bytes:
+        return bytes(self._section.steps)
 
-    def each(self, element: TypeId, stride: int, limit: int, at: int, depth: int) -> list[Step]:
-        """For `limit` elements in a row."""
-        if limit <= 0 or stride <= 0 or self._is_plain(element, depth):
-            return []
-        if limit == 1:
-            return self.object(element, at, depth)
-        return [Step(WalkOp.EACH, at, stride, self.target(element, depth), limit)]
+    @property
+    def steps(self) -> int:
+        return len(self._section.steps) // len(END)
 
-    def _is_plain(self, number: TypeId, depth: int) -> bool:
-        """Whether nothing in an object of the type leads out of it."""
-        key = (self._shapes.resolved(number), depth)
-        if key not in self._plain:
-            self._plain[key] = not self.object(number, 0, depth)
-        return self._plain[key]
 
-    def when(self, test: Number, low: int, high: int, at: int, steps: list[Step], *, inverted: bool = False) -> list[Step]:
-        """`steps` where the number is in low..high; where no step can tell, always: what is copied needlessly does no harm."""
-        if not steps:
-            return []
-        found = condition(test, low, high, at)
-        if isinstance(found, Condition):
-            return [found.step(self.anonymous(steps), inverted=inverted)]
-        return [] if found is inverted else steps
+class Section:
+    """Programs one after the other; those that are referred to come with those that refer to them."""
 
-    def _pointer(self, node: Pointer, at: int, depth: int) -> list[Step]:
-        if node.size != POINTER_BYTES:
-            return []
-        unit = self._shapes.unit(node.target) if node.form == "pointer" else None
-        if unit is not None:
-            return [Step(WalkOp.TEXT, at, unit, limit=self.text)]
-        return self.point(at, node.target, depth - 1) if depth > 0 else []
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
+        self._starts: dict[int, int] = {}  # of each program here: index of its first step, or WALK_NOTHING
+        self.steps = bytearray()
 
-    def _array(self, node: Array, at: int, depth: int) -> list[Step]:
-        size = self.size(node.element)
-        return self.each(node.element, size, min(node.size // size, self.elements), at, depth) if size and node.size else []
+    def place(self, program: int) -> int:
+        """Where the program begins, once it and all that it refers to are here."""
+        if program == NOTHING:
+            return WALK_NOTHING
+        self._programs.finish()
+        at = len(self.steps) // len(END)
+        added: list[tuple[Step, ...]] = []
+        for one in self._missing(program):
+            kept = tuple(step for step in self._programs[one] if self._programs.kept(step))
+            self._starts[one] = at if kept else WALK_NOTHING
+            if kept:
+                added.append(kept)
+                at += len(kept) + 1
+        for steps in added:
+            for step in steps:
+                self.steps += step.packed(self._begin(step))
+            self.steps += END
+        return self._starts[program]
 
-    def _more(self, node: Record) -> int:
-        """Bytes that may follow what a record's type says: a derived class's own, or a flexible array's."""
-        if node.polymorphic:
-            return DYNAMIC_BYTES
-        last = self._shapes.node(node.members[-1].type) if node.members else None
-        return FLEXIBLE_BYTES if isinstance(last, Array) and not last.size and node.form != "union" else 0
+    def _missing(self, program: int) -> list[int]:
+        """The program and those that it leads to, as far as they are not here, nearest first."""
+        found = {program: None} if program not in self._starts else {}
+        waiting = deque(found)
+        while waiting:
+            for step in self._programs[waiting.popleft()]:
+                if step.target != NOTHING and step.target not in self._starts and step.target not in found:
+                    found[step.target] = None
+                    waiting.append(step.target)
+        return list(found)
 
-    def _record(self, node: Record, at: int, depth: int) -> list[Step]:
-        found: list[Step] = self._virtual_bases(node, at)
-        for base in node.bases:
-            if base.offset is not None:
-                found += self.object(base.type, at + base.offset, depth)
-        found += self._members(node.members, at, depth)
-        return found + (self._variants(node.variant_part, at, depth) if node.variant_part is not None else [])
-
-    def _virtual_bases(self, node: Record, at: int) -> list[Step]:
-        """Where they are says the vtable, before the place that the object points to."""
-        slots = [base.slot for base in node.bases if base.slot is not None and base.slot < 0]
-        if node.vtable is None or not slots:
-            return []
-        before = max(VTABLE_HEAD, -min(slots))
-        pointer = at + node.vtable
-        return [Step(WalkOp.ARRAY, pointer, 8, limit=before // 8, flags=WalkFlag.END_POINTER, a=pointer, b=-before)]
-
-    def _members(self, members: tuple[Member, ...], at: int, depth: int) -> list[Step]:
-        found: list[Step] = []
-        for member in members:
-            if member.bit_size is None and not (member.artificial and member.name.startswith("_vptr")):
-                found += self.object(member.type, at + member.offset, depth)
-        return found
-
-    def _variants(self, part: VariantPart, at: int, depth: int) -> list[Step]:
-        """One WHEN for each range of each variant; the one that takes all other values is behind the NOTs of all the others'."""
-        told_by = part.discriminant
-        size = self.size(told_by.type) if told_by is not None else 0
-        if told_by is None or size not in (1, 2, 4, 8):
-            return [step for variant in part.variants for step in self._members(variant.members, at, depth)]
-        test = Number(told_by.offset, size)
-        taken = _merged([one for variant in part.variants for one in _unsigned(variant.values or (), size)])
-        found: list[Step] = []
-        for variant in part.variants:
-            steps = self._members(variant.members, at, depth)
-            if variant.values is None:
-                for low, high in taken:
-                    steps = self.when(test, low, high, at, steps, inverted=True)
-                found += steps
-            else:
-                for low, high in _unsigned(variant.values, size):
-                    found += self.when(test, low, high, at, steps)
-        return found
-
-    def _placed(self, program: int) -> int:
-        """Where the program begins in the section, once it and all that it refers to are in it."""
-        while self._waiting:
-            number, kind, depth, begin = self._waiting.popleft()
-            found = self.object(kind, begin, depth)[:STEPS_MAX]
-            self._programs[number] = tuple(step for step in found if self._needs((step,)) <= begin + self.size(kind))
-        first = len(self._starts)
-        at = self.steps
-        for steps in self._programs[first:]:
-            self._starts.append(at if self._is_something(steps) else WALK_NOTHING)
-            at += sum(self._kept(step) for step in steps) + 1 if self._starts[-1] != WALK_NOTHING else 0
-        for number in range(first, len(self._programs)):
-            if self._starts[number] != WALK_NOTHING:
-                self._emit(self._programs[number])
-        return WALK_NOTHING if program == NOTHING else self._starts[program]
-
-    def _emit(self, steps: tuple[Step, ...]) -> None:
-        for step in steps:
-            if self._kept(step):
-                self._section += step.packed(WALK_NOTHING if step.target == NOTHING else self._begins(step))
-        self._section += END
-
-    def _begins(self, step: Step) -> int:
+    def _begin(self, step: Step) -> int:
         """Where its target begins; nothing where that would read more than there is: a form that speaks of more than its type has."""
-        same = step.op == WalkOp.WHEN
-        return self._starts[step.target] if same or self._needs(self._programs[step.target]) <= step.gives else WALK_NOTHING
-
-    def _needs(self, steps: tuple[Step, ...]) -> int:
-        """Bytes of its object that a program reads."""
-        most = 0
-        for step in steps:
-            inner = self._needs(self._programs[step.target]) if step.op == WalkOp.WHEN and step.target != NOTHING else 0
-            most = max(most, step.reads, inner)
-        return most
-
-    def _kept(self, step: Step) -> bool:
-        return step.copies or (step.target != NOTHING and self._is_something(self._programs[step.target]))
-
-    def _is_something(self, steps: tuple[Step, ...]) -> bool:
-        """Chains of steps that copy nothing themselves are finite: they follow how objects contain each other."""
-        return any(self._kept(step) for step in steps)
-
-
-def _unsigned(ranges: tuple[tuple[int, int], ...], size: int) -> list[tuple[int, int]]:
-    """Ranges of a discriminant of `size` bytes as ranges of an unsigned number."""
-    full = 1 << 8 * size
-    found: list[tuple[int, int]] = []
-    for low, high in ranges:
-        if low < 0 <= high:
-            found += [(low % full, full - 1), (0, high)]
-        elif low <= high:
-            found.append((low % full, high % full))
-    return found
-
-
-def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Those that touch as one."""
-    found: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if found and low <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], high))
-        else:
-            found.append((low, high))
-    return found
+        if step.target == NOTHING or (step.op != WalkOp.WHEN and self._programs.needs(step.target) > step.gives):
+            return WALK_NOTHING
+        return self._starts[step.target]

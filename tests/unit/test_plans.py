@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import shutil
+import subprocess
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from elftools.elf.elffile import ELFFile
@@ -17,11 +18,13 @@ from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.functions import FunctionFinder, functions_of, linkage_name_of
 from actors.indexer.elf import ElfFile
+from actors.indexer.project_formatters import project_formatters
 from strobe.lanes.layout import PlanOp
 from strobe.model.probe import Plan
+from strobe.values.bundle import Bundle
 from tests.harness.gdb import entries
 from tests.harness.plan_values import enter_steps, exit_steps
-from tests.harness.targets import program
+from tests.harness.targets import program, require
 
 
 @pytest.fixture(autouse=True)
@@ -177,6 +180,104 @@ def test_split_dwarf_is_told(tmp_path: Path) -> None:
     binary = Library().open(str(path))
     assert not _plan(path, "case_ints", binary).typed
     assert "split DWARF" in next(iter(binary.plans.problems.values()))
+
+
+def _deep(path: Path, *names: str, depth: int = 3) -> tuple[list[Plan], Bundle]:
+    """Plans with types, of one table."""
+    addresses = [entries(path)[next(one for one in entries(path) if one == name or f"{len(name)}{name}" in one)] for name in names]
+    raw = {address: name for name, address in entries(path).items()}
+    planned = Library().open(str(path)).plans.planned([(one, raw[one]) for one in addresses], math.inf, depth, project_formatters(None))
+    (body,) = planned.types.values()
+    assert planned.complete
+    return [planned.plans[one] for one in addresses], Bundle.unpack(body)
+
+
+def _whole(plan: Plan, bundle: Bundle) -> list[str]:
+    """`name: type home at offset`, of the values that are more than numbers."""
+    values = [*plan.arguments, *([plan.result] if plan.result else [])]
+    kept = [value for value in values if value.scalar in ("opaque", "pointer")]
+    return [f"{value.name}: {bundle.table[value.type].name} {value.home} {value.offset}" if value.type is not None else f"{value.name}: ?" for value in kept]
+
+
+DEEP: Final = {
+    "case_pair8": ["p: pair8 payload 0"],
+    "case_mixed16": ["m: mixed16 payload 8"],
+    "case_big24": ["b: big24 payload 8"],
+    "case_long_double": ["x: long double payload 8"],
+    "case_hidden_result": ["return: big24 pointed 0"],
+    "case_sse16_result": ["return: sse16 payload 0"],
+    "case_long_double_result": ["return: long double payload 0"],
+    "case_text": ["c: const u8 * payload 16", "d: void * payload 24", "e: int * payload 32"],
+    "case_vector": ["v: four_floats payload 8"],
+}
+
+
+@pytest.mark.parametrize("flags", [("-O0",), ("-O2",)])
+def test_values_that_are_no_numbers(flags: tuple[str, ...]) -> None:
+    plans, bundle = _deep(program("indexer/abi.c", *flags), *DEEP)
+    assert {name: _whole(plan, bundle) for name, plan in zip(DEEP, plans, strict=True)} == DEEP
+    assert all(plan.typed and plan.depth == 3 for plan in plans)
+
+
+def test_how_wholes_are_taken() -> None:
+    names = ("case_mixed16", "case_big24", "case_hidden_result", "case_sse16_result", "case_complex_result", "case_long_double_result", "case_vector")
+    plans, _ = _deep(program("indexer/abi.c", "-O0"), *names)
+    steps = (enter_steps(plan) + exit_steps(plan) for plan in plans)
+    found = {name: [(op.name, *rest) for op, *rest in one] for name, one in zip(names, steps, strict=True)}
+    assert found["case_mixed16"][1:3] == [("GPR", 1, 8, 8, 0), ("XMM", 0, 8, 16, 0)]
+    assert found["case_big24"][1:4] == [("STACK", 0, 8, 8, 0), ("STACK", 0, 8, 16, 8), ("STACK", 0, 8, 24, 16)]
+    assert found["case_hidden_result"][3:5] == [("GPR", 6, 8, 0, 0), ("IMAGE", 0, 8, 8, 2048)], "it is where rax points: in the image"
+    assert found["case_sse16_result"][2:] == [("XMM", 0, 8, 0, 0), ("XMM", 1, 8, 8, 0)]
+    assert found["case_long_double_result"][2:] == [("X87", 0, 16, 0, 0)]
+    assert found["case_vector"][1] == ("VECTOR", 0, 16, 8, 0)
+
+
+def test_what_needs_no_image_has_none() -> None:
+    path = program("indexer/abi.c", "-O0")
+    plans, _ = _deep(path, "case_ints", "case_mixed16", "case_text")
+    assert plans[0].ops == _plan(path, "case_ints").ops and plans[0].image is None and plans[0].exit_image is None
+    assert plans[1].image is None, "a struct without pointers"
+    assert plans[2].image == 40 and plans[2].exit_image is None
+
+
+def test_deep_plans_and_their_types_are_kept_on_disk(tmp_path: Path) -> None:
+    path = program("indexer/abi.cpp", "-O0")
+    first = _deep(path, "case_string", "case_vector_reference")
+    kept = {file.name for file in (tmp_path / "home" / "cache").glob("*/plans*")}
+    assert kept == {"plans-3"}
+    assert _deep(path, "case_string", "case_vector_reference") == first
+    assert _plan(path, "case_string").arguments[0].type is None
+    assert _deep(path, "case_string", depth=1)[0][0].depth == 1
+    assert {file.name for file in (tmp_path / "home" / "cache").glob("*/plans*")} == {"plans", "plans-1", "plans-3"}
+
+
+def test_deep_plans_come_a_few_at_a_time() -> None:
+    path = program("indexer/abi.cpp", "-O2")
+    wanted = [(address, name) for name, address in entries(path).items() if "case_" in name]
+    book = Library().open(str(path)).plans
+    rounds = [book.planned(wanted, time.monotonic() - 1, 3, project_formatters(None)) for _ in range(4)]
+    assert [sum(plan.depth > 0 for plan in one.plans.values()) for one in rounds] == [1, 2, 3, 4]
+    assert not any(one.complete for one in rounds)
+    assert len(rounds[-1].types) == 4
+    done = book.planned(wanted, math.inf, 3, project_formatters(None))
+    assert done.complete and all(plan.depth == 3 for plan in done.plans.values() if plan.typed)
+    assert {plan.types for plan in done.plans.values()} - {None} == set(done.types)
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("flags", [("-O0",), ("-O0", "-no-pie")])
+def test_codes_tell_the_classes_behind_a_class(compiler: str, flags: tuple[str, ...]) -> None:
+    path = program("indexer/abi.cpp", *flags, compiler=compiler)
+    bundle = _deep(path, "case_right")[1]
+    listing = subprocess.run([require("nm"), "-C", str(path)], capture_output=True, text=True, check=True).stdout
+    vtables = {line.split("vtable for ")[1]: int(line.split()[0], 16) for line in listing.splitlines() if " vtable for shop::" in line}
+    found: dict[str, list[int]] = {}
+    for code in bundle.codes:
+        assert code.module == str(path)
+        found.setdefault(bundle.table[code.type].name, []).append(code.address)
+    both = vtables["shop::Both"]
+    assert found["shop::Both"] == [both + 16, both + 56], "its own, and that of the base which is not at its start"
+    assert found["shop::Left"] == [vtables["shop::Left"] + 16] and found["shop::Right"] == [vtables["shop::Right"] + 16]
 
 
 def _functions_by_pyelftools(path: Path) -> dict[int, tuple[str, list[str]]]:

@@ -9,6 +9,7 @@ from actors.indexer.dwarf import constants as dw
 from actors.indexer.leb import signed, unsigned
 
 _ATTRIBUTES_MAX: Final = 1000
+_SHAPES_MAX: Final = 50_000
 
 
 class DwarfError(Exception):
@@ -55,20 +56,41 @@ def read_table(data: bytes, offset: int, offset_bytes: int, wanted: int = 0) -> 
 def _read_one(data: bytes, at: int, code: int, offset_bytes: int) -> tuple[Abbreviation, int]:
     tag, at = unsigned(data, at)
     children, at = data[at] == 1, at + 1
+    start = at
     attributes: list[tuple[int, int, int]] = []
     while len(attributes) < _ATTRIBUTES_MAX:
-        attribute, at = unsigned(data, at)
-        form, at = unsigned(data, at)
+        attribute = data[at]
+        at += 1
+        if attribute & 0x80:
+            attribute, at = unsigned(data, at - 1)
+        form = data[at]
+        at += 1
+        if form & 0x80:
+            form, at = unsigned(data, at - 1)
         implicit = 0
         if form == dw.F_IMPLICIT_CONST:
             implicit, at = signed(data, at)
         if attribute == 0 and form == 0:
-            return _shape(code, tag, children, tuple(attributes), offset_bytes), at
+            return Abbreviation(code, tag, children, *_shape(data[start:at], tuple(attributes), offset_bytes)), at
         attributes.append((attribute, form, implicit))
     raise ValueError("too many attributes")
 
 
-def _shape(code: int, tag: int, children: bool, attributes: tuple[tuple[int, int, int], ...], offset_bytes: int) -> Abbreviation:
+Shape = tuple[tuple[tuple[int, int, int], ...], int, tuple[Step, ...], bool, int, bool]
+_shapes: dict[tuple[bytes, int], Shape] = {}  # units have many in common
+
+
+def _shape(written: bytes, attributes: tuple[tuple[int, int, int], ...], offset_bytes: int) -> Shape:
+    """Abbreviation's fields from `attributes` on."""
+    key = (written, offset_bytes)
+    if key not in _shapes:
+        if len(_shapes) >= _SHAPES_MAX:
+            _shapes.clear()
+        _shapes[key] = _measured(attributes, offset_bytes)
+    return _shapes[key]
+
+
+def _measured(attributes: tuple[tuple[int, int, int], ...], offset_bytes: int) -> Shape:
     steps: list[Step] = []
     low_pc_at = -1
     for attribute, form, _ in attributes:
@@ -81,7 +103,7 @@ def _shape(code: int, tag: int, children: bool, attributes: tuple[tuple[int, int
     fixed = sum(size for _, size in steps) if all(kind in (FIXED, SIBLING) for kind, _ in steps) else -1
     has_address = any(attribute in (dw.LOW_PC, dw.RANGES) for attribute, _, _ in attributes)
     has_sibling = any(kind == SIBLING for kind, _ in steps)
-    return Abbreviation(code, tag, children, attributes, fixed, tuple(steps), has_address, low_pc_at, has_sibling)
+    return attributes, fixed, tuple(steps), has_address, low_pc_at, has_sibling
 
 
 def _step(attribute: int, form: int, offset_bytes: int) -> Step:

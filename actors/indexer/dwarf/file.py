@@ -23,6 +23,7 @@ class DwarfFile:
     def __init__(self, elf: ElfFile) -> None:
         self.elf = elf
         self._tables: dict[tuple[int, int], dict[int, Abbreviation]] = {}
+        self.prefixes: dict[tuple[object, ...], str] = {}  # scopes.scopes_of's
 
     @cached_property
     def info(self) -> bytes:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.abbreviations import Abbreviation, DwarfError
 from actors.indexer.dwarf.file import DwarfFile
+from actors.indexer.dwarf.named_entries import attribute_at
 from actors.indexer.dwarf.quick_find import find
 from actors.indexer.dwarf.ranges import UnitMap, entry_point
 from actors.indexer.dwarf.unit import Entry, Unit, Wanted
+from actors.indexer.leb import encoded
 
 _ORIGINS_MAX = 8
 # Types and functions hold no other function's code, as compilers usually write them: a first search steps over their children
 _LEAVES = frozenset({dw.SUBPROGRAM, dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE, dw.ENUMERATION_TYPE, dw.ARRAY_TYPE, dw.SUBROUTINE_TYPE})
 
-
 _VARIANT = re.compile(r"([CD])[0-5](?=E)")
-_WITH_ADDRESS = Wanted(frozenset(), frozenset({dw.SUBPROGRAM}), dw.LOW_PC)
+_SUBPROGRAM = frozenset({dw.SUBPROGRAM})
+_ADDRESS_FIRST = (5, 6, 7)  # DW_RLE_base_address, start_end, start_length
+_LISTS_MAX = 64
 
 
 class FunctionFinder:
@@ -47,26 +51,50 @@ class FunctionFinder:
 
 
 def _by_bytes(unit: Unit, address: int, linkage_name: str) -> Entry | None:
-    """The entry whose bytes say the address where a function's abbreviation has it, and whose name is right: without reading the unit."""
-    codes = unit.codes_of(_WITH_ADDRESS)
+    """The entry whose bytes say the address, or where its ranges are, as a function's abbreviation has it, and whose name is right: without reading
+    the unit."""
     needle = address.to_bytes(8, "little")
+    found = _with(unit, needle, dw.LOW_PC, (dw.F_ADDR,), address, linkage_name)
+    if found is not None:
+        return found
+    for at in _range_lists(unit, needle):
+        found = _with(unit, at.to_bytes(unit.offset_bytes, "little"), dw.RANGES, (dw.F_SEC_OFFSET,), address, linkage_name)
+        if found is not None:
+            return found
+    return None
+
+
+def _with(unit: Unit, needle: bytes, attribute: int, forms: tuple[int, ...], address: int, linkage_name: str) -> Entry | None:
+    """The function whose `attribute` is written as `needle`, if it is the one."""
+    shapes = [unit.table[code] for code in unit.codes_of(Wanted(frozenset(), _SUBPROGRAM, attribute))]
+    places = [(encoded(shape.code), attribute_at(shape, attribute, forms, unit.offset_bytes)) for shape in shapes]
     hit = find(unit.data, needle, unit.first, unit.end)
     while hit >= 0:
-        for code in codes:
-            shape = unit.table[code]
-            start = hit - shape.low_pc_at - 1
-            if code < 128 and shape.low_pc_at >= 0 and unit.data[start] == code and unit.first < start:
-                found = _checked(unit, start, address, linkage_name)
-                if found is not None:
-                    return found
+        for code, between in places:
+            start = -1 if between is None else hit - between - len(code)
+            if start > unit.first and unit.data.startswith(code, start) and (entry := _checked(unit, start, address, linkage_name)) is not None:
+                return entry
         hit = find(unit.data, needle, hit + 1, unit.end)
     return None
+
+
+def _range_lists(unit: Unit, address: bytes) -> Iterator[int]:
+    """Where lists of ranges may be that begin with this address."""
+    modern = unit.version >= 5
+    data = unit.file.elf.bytes_of(".debug_rnglists" if modern else ".debug_ranges")
+    hit = find(data, address, 1, len(data))
+    for _ in range(_LISTS_MAX):
+        if hit < 0:
+            return
+        if not modern or data[hit - 1] in _ADDRESS_FIRST:
+            yield hit - modern
+        hit = find(data, address, hit + 1, len(data))
 
 
 def _checked(unit: Unit, at: int, address: int, linkage_name: str) -> Entry | None:
     try:
         entry = unit.entry(at)
-        right = entry is not None and entry.address(dw.LOW_PC) == address and _same(linkage_name_of(entry) or "", linkage_name)
+        right = entry is not None and entry_point(entry) == address and _same(linkage_name_of(entry) or "", linkage_name)
     except DwarfError:  # not an entry's beginning: it only looked like one
         return None
     return entry if right else None

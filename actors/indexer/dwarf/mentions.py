@@ -12,6 +12,7 @@ from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.quick_find import find
 from actors.indexer.dwarf.unit import Unit
 
+_SHORT: Final = 8  # compilers write names in entries themselves that are no longer than a reference to them would be, or all names
 _STRINGS_MAX: Final = 64  # places in .debug_str where one name may end: linkers share endings
 
 
@@ -20,7 +21,7 @@ def mentions(file: DwarfFile, name: str, end: float) -> Iterator[tuple[Unit, lis
     Raises DwarfError."""
     needle = name.encode() + b"\0"
     offsets = [at.to_bytes(4, "little") for at in _occurrences(file.elf.bytes_of(".debug_str"), needle)]
-    plain = [*offsets, needle]
+    plain = [*offsets, needle] if not offsets or len(needle) <= _SHORT else offsets
     seen: set[int] = set()
     for units, data in ((file.units, file.info), (file.old_type_units, file.elf.bytes_of(".debug_types"))):
         starts = [unit.offset for unit in units]
@@ -40,13 +41,20 @@ def mentions(file: DwarfFile, name: str, end: float) -> Iterator[tuple[Unit, lis
 
 
 def mentioning(file: DwarfFile, needle: bytes, end: float) -> Iterator[Unit]:
-    """Units that have these bytes, until `end` on the monotonic clock. Raises DwarfError."""
+    """Units that have these bytes, those that were read before first, until `end` on the monotonic clock. Raises DwarfError."""
+    known = {unit: None for unit in file.units if unit.is_known}
+    for unit in known:
+        if find(unit.data, needle, unit.first, unit.end) >= 0:
+            yield unit
+        if time.monotonic() > end:
+            return
     for units, data in ((file.units, file.info), (file.old_type_units, file.elf.bytes_of(".debug_types"))):
         starts = [unit.offset for unit in units]
         for unit in _containing(units, starts, data, needle):
             if time.monotonic() > end:
                 return
-            yield unit
+            if unit not in known:
+                yield unit
 
 
 def _occurrences(strings: bytes, needle: bytes) -> list[int]:

@@ -15,6 +15,7 @@ from actors.indexer.dwarf.abbreviations import Abbreviation, DwarfError
 from actors.indexer.dwarf.quick_find import find
 from actors.indexer.dwarf.scopes import begins_outside, in_function
 from actors.indexer.dwarf.unit import Entry, Unit, Wanted
+from actors.indexer.leb import encoded
 
 _INLINE: Final = (dw.F_STRP, dw.F_STRING)
 
@@ -30,10 +31,10 @@ def name_places(unit: Unit, tags: frozenset[int]) -> NamePlaces | None:
     """None: some wanted entries have their names where only reading them tells."""
     codes: dict[tuple[int, int], set[bytes]] = {}
     for code in unit.codes_of(Wanted(frozenset(), tags, dw.NAME)):
-        at = _name_at(unit.table[code], unit.offset_bytes)
+        at = attribute_at(unit.table[code], dw.NAME, _INLINE, unit.offset_bytes)
         if at is None:
             return None
-        written = _code(code)
+        written = encoded(code)
         codes.setdefault((at, len(written)), set()).add(written)
     return NamePlaces({place: frozenset(found) for place, found in codes.items()})
 
@@ -92,24 +93,14 @@ def entry_around(unit: Unit, position: int) -> Entry | None:
     return None
 
 
-def _name_at(shape: Abbreviation, offset_bytes: int) -> int | None:
-    """Bytes between the code and the name; None where that is not fixed, or the name is not there itself."""
+def attribute_at(shape: Abbreviation, attribute: int, forms: tuple[int, ...], offset_bytes: int) -> int | None:
+    """Bytes between the code and an attribute's value; None where that is not fixed, or the value has another form."""
     at = 0
-    for attribute, form, _ in shape.attributes:
-        if attribute == dw.NAME:
-            return at if form in _INLINE else None
+    for one, form, _ in shape.attributes:
+        if one == attribute:
+            return at if form in forms else None
         size = offset_bytes if form in dw.SECTION_OFFSETS else dw.FIXED.get(form)
         if size is None:
             return None
         at += size
     return None
-
-
-def _code(code: int) -> bytes:
-    """As ULEB128."""
-    found = bytearray()
-    while code > 0x7F:
-        found.append(code & 0x7F | 0x80)
-        code >>= 7
-    found.append(code)
-    return bytes(found)

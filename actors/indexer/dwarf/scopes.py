@@ -17,18 +17,19 @@ from actors.indexer.dwarf.unit import Entry, Unit
 _SCOPES: Final = frozenset({dw.NAMESPACE, dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE})
 _FUNCTIONS: Final = frozenset({dw.SUBPROGRAM, dw.LEXICAL_BLOCK, dw.INLINED_SUBROUTINE})
 _DEPTH_MAX: Final = 200
+_PREFIXES_MAX: Final = 50_000
 
 
 @dataclass(slots=True)
 class Scope:
     """From the entry itself (`begin`) to past its last child (`end`); `prefix` is what it and those around it put before the names in it, once that was
-    asked for. Once something inside was asked for: `inner`, the scopes directly inside, `functions`, where functions there begin and end, and `starts`,
-    where all entries directly inside begin."""
+    asked for. What is directly inside, up to `read`: `inner`, the scopes, `functions`, where functions begin and end, `starts`, where all entries begin."""
 
     begin: int
     end: int
     prefix: str | None = None
-    inner: list[Scope] | None = None
+    read: int = 0
+    inner: list[Scope] = field(default_factory=list)
     starts: array[int] = field(default_factory=lambda: array("Q"))
     functions: list[tuple[int, int]] = field(default_factory=list)
 
@@ -36,7 +37,23 @@ class Scope:
 def scopes_of(entry: Entry) -> str:
     """Like `qualifier`, for a type or variable that is declared in its scope and defined elsewhere (DW_AT_specification): GCC's type units."""
     declared = entry.reference(dw.SPECIFICATION) or entry
-    return qualifier(declared.unit, declared.offset)
+    kept, key = declared.unit.file.prefixes, _copy(declared)
+    if key is None or key not in kept:
+        prefix = qualifier(declared.unit, declared.offset)
+        if key is None or "<" in prefix:
+            return prefix
+        if len(kept) >= _PREFIXES_MAX:
+            kept.clear()
+        kept[key] = prefix
+    return kept[key]
+
+
+def _copy(entry: Entry) -> tuple[object, ...] | None:
+    """Equal for what other units have of the same header: a name and its place in the source, which instances of a class template have in common."""
+    raw = entry.attributes
+    if dw.NAME not in raw or dw.DECL_LINE not in raw or entry.unit.signature is not None:
+        return None
+    return entry.tag, raw[dw.NAME], raw[dw.DECL_LINE][1], raw.get(dw.DECL_COLUMN, (0, 0))[1], raw.get(dw.BYTE_SIZE, (0, 0))[1]
 
 
 def qualifier(unit: Unit, at: int, depth: int = 0) -> str:
@@ -70,8 +87,8 @@ def _around(unit: Unit, at: int) -> Iterator[Scope]:
     scope = unit.scope
     for _ in range(_DEPTH_MAX):
         yield scope
-        if scope.inner is None:
-            scope.inner = _look_into(unit, scope)
+        if scope.read <= at:
+            _look_into(unit, scope, at)
         index = bisect.bisect_left(scope.inner, at, key=_begin) - 1
         if index < 0 or scope.inner[index].end <= at:
             return
@@ -83,12 +100,11 @@ def _begin(scope: Scope) -> int:
     return scope.begin
 
 
-def _look_into(unit: Unit, scope: Scope) -> list[Scope]:
-    """The scopes directly inside."""
-    found: list[Scope] = []
-    at, _, _ = unit.skip(scope.begin)
+def _look_into(unit: Unit, scope: Scope, until: int) -> None:
+    """Reads what is directly inside, as far as that begins at `until` or before."""
+    at = scope.read or unit.skip(scope.begin)[0]
     leaves, data, note = unit.leaves, unit.data, scope.starts.append
-    while at < scope.end:
+    while at < scope.end and at <= until:
         size = leaves.get(data[at])
         if size is not None:
             note(at)
@@ -97,15 +113,16 @@ def _look_into(unit: Unit, scope: Scope) -> list[Scope]:
         start = at
         at, sibling, shape = unit.skip(at)
         if shape is None:
+            at = scope.end
             break
         note(start)
         if shape.children:
             at = sibling or unit.past(at)
             if shape.tag in _SCOPES:
-                found.append(Scope(start, at))
+                scope.inner.append(Scope(start, at))
             elif shape.tag in _FUNCTIONS:
                 scope.functions.append((start, at))
-    return found
+    scope.read = at
 
 
 def _prefix(unit: Unit, scope: Scope, outer: str, depth: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _DEPTH_MAX: Final = 100
@@ -37,6 +38,7 @@ def tidy_rust(name: str) -> str:
     return _RUST_DEFAULTS.sub("", name)
 
 
+@lru_cache(maxsize=50_000)
 def tidy(name: str) -> str:
     """Unchanged where its brackets do not match."""
     if "<" not in name and "std::__" not in name:

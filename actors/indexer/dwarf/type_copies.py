@@ -17,11 +17,8 @@ def copy_key(entry: Entry) -> tuple[object, ...] | None:
     if entry.tag not in _RECORDS or name is None or entry.has(dw.DECLARATION) or entry.unit.signature is not None:
         return None
     raw = entry.attributes
-    own = (entry.tag, name, *(raw.get(one, (0, 0))[1] for one in (dw.BYTE_SIZE, dw.DECL_LINE, _COLUMN)))
+    own = (entry.tag, name, *(raw.get(one, (0, 0))[1] for one in (dw.BYTE_SIZE, dw.DECL_LINE, dw.DECL_COLUMN)))
     first = entry.unit.entry(entry.end) if entry.abbreviation.children else None
     if first is None:
         return own
     return (*own, first.tag, first.attributes.get(dw.NAME), first.attributes.get(dw.DECL_LINE, (0, 0))[1])
-
-
-_COLUMN: Final = 0x39  # DW_AT_decl_column

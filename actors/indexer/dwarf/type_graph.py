@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import Final
 
 from actors.indexer.dwarf import constants as dw
@@ -89,6 +90,10 @@ class TypeGraph:
         if location.kind == "removed" and declared.has(dw.CONST_VALUE):
             location = location_of(declared)
         return TypedVariable(variable_name(declared), self.type(kind), location, linkage)
+
+    def limit(self, end: float) -> None:
+        """From now on until `end`, on the monotonic clock."""
+        self._limits = self._numbering.limits = replace(self._limits, end=end)
 
     @property
     def size(self) -> int:

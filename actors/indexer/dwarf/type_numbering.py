@@ -26,6 +26,7 @@ _SAME_NAME_MAX: Final = 8
 _RECORDS: Final = frozenset({dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE})
 _LIBRARIES: Final = ("std::", "alloc::", "core::", "hashbrown::")  # what their containers are made of is needed one pointer further
 _EMPTY: Final = ("allocator<", "char_traits<", "less<", "hash<", "equal_to<", "_Select1st<", "_Identity<")  # of libstdc++: nothing is ever in them
+_NOWHERE: Final = ("_IO_", "_Undefined_class", *_EMPTY)  # glibc's and libstdc++'s own: no program's debug info defines them, or nothing is in them
 _DECLARABLE: Final = frozenset({dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE, dw.ENUMERATION_TYPE})
 
 
@@ -119,7 +120,7 @@ class Numbering:
     def resolved(self, entry: Entry | None) -> Entry | None:
         """The definition, where the entry only declares a type that some unit defines."""
         found = defined(entry)
-        if found is not None and found.tag in _DECLARABLE and found.has(dw.DECLARATION):
+        if found is not None and found.tag in _DECLARABLE and found.has(dw.DECLARATION) and not (found.text(dw.NAME) or "").startswith(_NOWHERE):
             return self._index.definition_of(found, self.limits.end) or found
         return found
 

@@ -135,6 +135,11 @@ class Unit:
         return self._table
 
     @property
+    def is_known(self) -> bool:
+        """Whether entries of it were read."""
+        return self._table is not None
+
+    @property
     def root(self) -> Entry:
         """The unit's own entry. Reads only as much of the abbreviation table as it takes."""
         if self._root is None:
