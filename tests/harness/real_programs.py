@@ -1,4 +1,5 @@
-"""Real programs, built `-O2 -g` from source that a package registry serves: sqlite3's shell (C, from npm) and cppcheck (C++, from Debian's source packages).
+"""Real programs, built `-O2 -g` from source that a package registry serves: sqlite3's shell (C, from npm), cppcheck and its preprocessor (C++, from Debian's
+source packages).
 
 Both are kept outside the repository, in `$XDG_CACHE_HOME/strobe-tests` (default ~/.cache), by version and flags. No address is named: npm and apt know their
 own. Debian's source packages are read with a private apt configuration, so nothing of the system changes and no root is needed.
@@ -21,7 +22,7 @@ from typing import Final
 
 import pytest
 
-from tests.harness.targets import in_ci, require
+from tests.harness.targets import TARGETS, in_ci, require
 
 SQLITE_PACKAGE: Final = "sqlite3@6.0.1"
 CPPCHECK_VERSION: Final = "2.10"
@@ -42,6 +43,12 @@ def sqlite3_shell() -> Path:
 def cppcheck() -> Path:
     """cppcheck in a folder with its cfg/ and samples/: about 111,000 lines of C++. Its build takes 3–6 minutes on 2 cores."""
     return _built("cppcheck", CPPCHECK_VERSION, "cppcheck", _build_cppcheck)
+
+
+def simplecpp() -> Path:
+    """The preprocessor that cppcheck has within it, with a main of our own: 4,000 lines of C++. Built in less than a minute."""
+    main = (TARGETS / "indexer" / "simplecpp_main.cpp").read_bytes()
+    return _built("simplecpp", f"{CPPCHECK_VERSION} {hashlib.sha256(main).hexdigest()}", "simplecpp", _build_simplecpp)
 
 
 def source_lines(*patterns: str, under: Path) -> int:
@@ -118,6 +125,16 @@ def _build_cppcheck(work: Path, folder: Path) -> None:
     _run(make, "-j2", f"CXXFLAGS={FLAGS} -w", "SHELL=/bin/sh", "cppcheck", cwd=folder, timeout_s=BUILD_S)
     for item in folder.rglob("*.o"):
         item.unlink()
+
+
+def _build_simplecpp(work: Path, folder: Path) -> None:
+    gxx = require("g++")
+    _debian_source("cppcheck", work)
+    source = _unpacked(next(work.glob(f"cppcheck_{CPPCHECK_VERSION}*.orig.tar.gz")), work / "source")
+    _install(folder, source / "externals" / "simplecpp", ["simplecpp.cpp", "simplecpp.h"])
+    shutil.copy(TARGETS / "indexer" / "simplecpp_main.cpp", folder / "main.cpp")
+    _run(gxx, *FLAGS.split(), "-w", "-o", str(work / "simplecpp"), "main.cpp", "simplecpp.cpp", cwd=folder, timeout_s=BUILD_S)
+    (work / "simplecpp").rename(folder / "simplecpp")
 
 
 def _install(folder: Path, source: Path, names: list[str]) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from strobe.lanes.layout import RegionState
 from strobe.model.type_nodes import Array, Node, Opaque, Pointer
 from strobe.model.types import FIRST_NODES, TypeTable
-from strobe.values.memory import Image, Region, RegionState
+from strobe.values.memory import Image, Region
 from strobe.values.reader import Limits, Reader
 from strobe.values.registry import Formatters
 from strobe.values.view import CUT
