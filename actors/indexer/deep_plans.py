@@ -103,9 +103,9 @@ class DeepPlans:
         table = graph.table()
         key, body = Bundle(table, codes).pack()
         deep.bundles[key] = body
-        compiler = WalkCompiler(table, task.formatters)
+        compilers = [WalkCompiler(table, task.formatters, codes=codes), WalkCompiler(table, task.formatters)]
         for address, outline, function in typed:
-            deep.plans[address] = _assembled(compiler, outline, function, task.depth, key)
+            deep.plans[address] = _assembled(compilers if codes else compilers[1:], outline, function, task.depth, key)
 
 
 def _typed(graph: TypeGraph, found: Found) -> TypedFunction | None:
@@ -117,10 +117,13 @@ def _typed(graph: TypeGraph, found: Found) -> TypedFunction | None:
     return typed if len(typed.parameters) == len(found.outline.arguments) else None
 
 
-def _assembled(compiler: WalkCompiler, outline: Outline, function: TypedFunction, depth: int, key: str) -> Plan:
-    """Less deep where the programs would be too many."""
+def _assembled(compilers: list[WalkCompiler], outline: Outline, function: TypedFunction, depth: int, key: str) -> Plan:
+    """Where the programs would be too many, with the next compiler, and then less deep."""
     while True:
-        plan = assemble(outline, typing := Typing(function, compiler.another(), depth, key))
-        if typing.compiler.steps <= SECTION_STEPS_MAX or depth == 1:
+        for compiler in compilers:
+            plan = assemble(outline, typing := Typing(function, compiler.another(), depth, key))
+            if typing.compiler.steps <= SECTION_STEPS_MAX:
+                return plan
+        if depth == 1:
             return plan
         depth -= 1

@@ -79,13 +79,23 @@ def _trust(unit: Unit, chain: list[Entry], parameters: list[Parameter]) -> _Trus
     version 16 its dead argument elimination marks them (DW_CC_nocall), but its argument promotion does not."""
     if (unit.root.text(dw.PRODUCER) or "").startswith("GNU "):
         return _Trust(True, False, False, True)
-    framed = [one.where.kind == "pointed" or (one.where.kind in ("frame", "stack") and not one.where.listed) for one in parameters]
-    if framed and all(framed):
+    if _is_framed(chain, parameters):
         return _Trust(True, False, False, True)  # not optimised: all parameters live in the frame throughout
     if language_of(unit) != "rust" and any(one.has(dw.EXTERNAL) for one in chain):
         return _Trust(True, False, True, True)
     marked = _marks_changes(unit)
     return _Trust(marked, True, True, marked)
+
+
+def _is_framed(chain: list[Entry], parameters: list[Parameter]) -> bool:
+    """Not optimised: all parameters live in the frame, but for those that Clang lists because they are passed behind a pointer; it says of optimised
+    functions alone that all their calls are described."""
+    framed = [one.where.kind == "pointed" or (one.where.kind in ("frame", "stack") and not one.where.listed) for one in parameters]
+    if all(framed):
+        return bool(framed)
+    optimised = any(one.has(dw.CALL_ALL_CALLS) or one.has(dw.GNU_ALL_CALL_SITES) for one in chain)
+    listed = [one.where.kind == "absent" and one.where.listed for one in parameters]
+    return any(framed) and not optimised and all(one or other for one, other in zip(framed, listed, strict=True))
 
 
 def _marks_changes(unit: Unit) -> bool:

@@ -7,11 +7,13 @@ all that point to it with as much depth left: types that contain pointers to the
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 from strobe.lanes.layout import WalkFlag, WalkOp
 from strobe.model.type_nodes import Array, Member, Pointer, Record, TypeId, VariantPart
 from strobe.model.types import TypeTable
+from strobe.values.bundle import Code
 from strobe.values.forms import Form, Number
 from strobe.values.registry import Formatters
 from strobe.values.walk_forms import FormSteps
@@ -22,26 +24,30 @@ FLEXIBLE_BYTES: Final = 256
 POINTER_BYTES: Final = 8
 VTABLE_HEAD: Final = 16  # before where objects point: how far the whole object is, and its type's information
 STEPS_MAX: Final = 256  # of one program
+DERIVED_MAX: Final = 24  # classes that an object of another is tried for
+IN_PAGE: Final = 0xFFF
 _NESTING_MAX: Final = 48
+_BASES_MAX: Final = 64
 
 
 class Programs:
     """Of one type table."""
 
-    def __init__(self, table: TypeTable, formatters: Formatters, elements: int, text: int) -> None:
+    def __init__(self, table: TypeTable, formatters: Formatters, elements: int, text: int, codes: Sequence[Code] = ()) -> None:
         self.elements = elements
         self.text = text
         self._table = table
         self._formatters = formatters
         self._shapes = formatters.shapes(table)
         self._made: list[tuple[Step, ...]] = []
-        self._numbers: dict[tuple[TypeId, int, int], int] = {}  # (type, depth, where it begins in the program's object)
+        self._numbers: dict[tuple[TypeId, int, int, bool], int] = {}  # (type, depth, where it begins in the program's object, whether it may be derived)
         self._anonymous: dict[tuple[Step, ...], int] = {}
-        self._waiting: deque[tuple[int, TypeId, int, int]] = deque()
+        self._waiting: deque[tuple[int, TypeId, int, int, bool]] = deque()
         self._plain: dict[tuple[TypeId, int], bool] = {}
         self._needed: dict[int, int] = {}
         self._nesting = 0
         self._form_steps = FormSteps(self)
+        self._derived = derived_classes(table, codes)
 
     def __getitem__(self, program: int) -> tuple[Step, ...]:
         """Its steps. Only what `finish` has finished is whole."""
@@ -50,9 +56,12 @@ class Programs:
     def finish(self) -> None:
         """Works out all programs that others refer to."""
         while self._waiting:
-            program, number, depth, begin = self._waiting.popleft()
+            program, number, depth, begin, derived = self._waiting.popleft()
             found = self.object(number, begin, depth)[:STEPS_MAX]
-            self._made[program] = tuple(step for step in found if self._reads(step) <= begin + self.size(number))
+            room = begin + self.size(number)
+            steps = [step for step in found if self._reads(step) <= room]
+            more = self._dynamic(number, begin, depth) if derived else []
+            self._made[program] = (*steps, *(step for step in more if self._reads(step) <= room + DYNAMIC_BYTES))
 
     def kept(self, step: Step) -> bool:
         """False: it does nothing. Chains of steps that copy nothing themselves are finite: they follow how objects contain each other."""
@@ -67,14 +76,15 @@ class Programs:
     def _reads(self, step: Step) -> int:
         return max(step.reads, self.needs(step.target)) if step.op == WalkOp.WHEN and step.target != NOTHING else step.reads
 
-    def target(self, number: TypeId, depth: int, begin: int = 0) -> int:
-        """Number of the program for an object of the type that begins `begin` bytes into what the program runs on."""
-        key = (self._shapes.resolved(number) if self.form(number) is None else number, depth, begin)
+    def target(self, number: TypeId, depth: int, begin: int = 0, *, derived: bool = False) -> int:
+        """Number of the program for an object of the type that begins `begin` bytes into what the program runs on. `derived`: it may be one of a derived
+        class, and DYNAMIC_BYTES more of it are there."""
+        key = (self._shapes.resolved(number) if self.form(number) is None else number, depth, begin, derived)
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self._made)
             self._made.append(())
-            self._waiting.append((found, number, depth, begin))
+            self._waiting.append((found, number, depth, begin, derived))
         return found
 
     def anonymous(self, steps: list[Step]) -> int:
@@ -121,7 +131,8 @@ class Programs:
         node = self._shapes.node(number)
         more = self._more(node) if isinstance(node, Record) else 0
         flags = WalkFlag.SOFT if more else WalkFlag(0)
-        return [Step(WalkOp.POINT, at, min(skip + size + more, BYTES_MAX), self.target(number, depth, skip), flags=flags)]
+        target = self.target(number, depth, skip, derived=more == DYNAMIC_BYTES)
+        return [Step(WalkOp.POINT, at, min(skip + size + more, BYTES_MAX), target, flags=flags)]
 
     def each(self, element: TypeId, stride: int, limit: int, at: int, depth: int) -> list[Step]:
         """For `limit` elements in a row."""
@@ -183,6 +194,19 @@ class Programs:
         pointer = at + node.vtable
         return [Step(WalkOp.ARRAY, pointer, 8, limit=before // 8, flags=WalkFlag.END_POINTER, a=pointer, b=-before)]
 
+    def _dynamic(self, number: TypeId, at: int, depth: int) -> list[Step]:
+        """What more an object of a derived class leads to. Where a vtable is in its page tells it from most others, wherever the program was loaded."""
+        node = self._shapes.node(number)
+        if not isinstance(node, Record) or node.vtable is None:
+            return []
+        own = set(self.object(number, at, depth))
+        found: list[Step] = []
+        for place, other in self._derived.get(self._shapes.resolved(number), ()):
+            more = [step for step in self.object(other, at, depth) if step not in own]
+            test = Condition(at + node.vtable, 2, IN_PAGE, place & IN_PAGE, place & IN_PAGE)
+            found += [test.step(self.anonymous(more))] if more else []
+        return found
+
     def _members(self, members: tuple[Member, ...], at: int, depth: int) -> list[Step]:
         found: list[Step] = []
         for member in members:
@@ -209,6 +233,23 @@ class Programs:
                 for low, high in _unsigned(variant.values, size):
                     found += self.when(test, low, high, at, steps)
         return found
+
+
+def derived_classes(table: TypeTable, codes: Sequence[Code]) -> dict[TypeId, list[tuple[int, TypeId]]]:
+    """Of each class that others begin with: (where in its file their objects point to, class), of those with the fewest classes between first."""
+    first: dict[TypeId, int] = {}
+    for code in codes:
+        first[code.type] = min(code.address, first.get(code.type, code.address))
+    found: dict[TypeId, list[tuple[int, int, TypeId]]] = {}
+    for number, address in first.items():
+        base: TypeId | None = number
+        for steps in range(1, _BASES_MAX):
+            node = None if base is None else table.stripped(base)
+            base = next((one.type for one in node.bases if one.offset == 0), None) if isinstance(node, Record) else None
+            if base is None:
+                break
+            found.setdefault(base, []).append((steps, address, number))
+    return {base: [(address, number) for _, address, number in sorted(ones)[:DERIVED_MAX]] for base, ones in found.items()}
 
 
 def _unsigned(ranges: tuple[tuple[int, int], ...], size: int) -> list[tuple[int, int]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from copy import copy
 from typing import Final
 
 from strobe.lanes.layout import WALK_NOTHING, WalkFlag, WalkOp
 from strobe.model.type_nodes import TypeId
 from strobe.model.types import TypeTable
+from strobe.values.bundle import Code
 from strobe.values.forms import Form
 from strobe.values.registry import Formatters
 from strobe.values.walk_programs import Programs
@@ -19,11 +21,12 @@ TEXT: Final = 1024
 
 
 class WalkCompiler:
-    """One section of programs. `depth`: how many pointers are followed from the object on, as the Reader counts them; texts are copied at every depth."""
+    """One section of programs. `depth`: how many pointers are followed from the object on, as the Reader counts them; texts are copied at every depth.
+    `codes`: by these an object's own class is told when it is copied."""
 
-    def __init__(self, table: TypeTable, formatters: Formatters, elements: int = ELEMENTS, text: int = TEXT) -> None:
+    def __init__(self, table: TypeTable, formatters: Formatters, elements: int = ELEMENTS, text: int = TEXT, codes: Sequence[Code] = ()) -> None:
         self.table = table
-        self._programs = Programs(table, formatters, elements, text)
+        self._programs = Programs(table, formatters, elements, text, codes)
         self._section = Section(self._programs)
 
     def another(self) -> WalkCompiler:

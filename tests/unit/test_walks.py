@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -11,6 +12,7 @@ from strobe.lanes.layout import WALK_NOTHING, WalkFlag, WalkOp
 from strobe.model.type_nodes import VOID, Array, Base, Integer, Member, Node, Pointer, Record, Typedef, TypeId, Variant, VariantPart
 from strobe.model.types import FIRST_NODES, TypeTable
 from strobe.values import forms
+from strobe.values.bundle import Code
 from strobe.values.forms import Form, Number
 from strobe.values.registry import Formatters
 from strobe.values.walk_steps import BYTES_MAX, Condition, condition
@@ -46,12 +48,12 @@ class Types:
         self.forms[number] = form
         return number
 
-    def compiler(self, elements: int = 100, text: int = 1024) -> WalkCompiler:
+    def compiler(self, elements: int = 100, text: int = 1024, codes: Sequence[Code] = ()) -> WalkCompiler:
         table = TypeTable(tuple(self.nodes))
         own = Formatters([])
         found = own._kept(table)[2]
         found.update({number: self.forms.get(number) for number in range(len(table))})
-        return WalkCompiler(table, own, elements, text)
+        return WalkCompiler(table, own, elements, text, codes)
 
 
 Row = tuple[WalkOp, int, int, int, int | None, WalkFlag, int, int]
@@ -134,8 +136,25 @@ def test_virtual_bases_need_what_is_before_the_vtable() -> None:
     types = Types()
     base = types.record(8, (types.integer(8), 0))
     derived = types.record(24, vtable=0, bases=(Base(base, None, True, -24),))
-    (found,) = steps(types, derived)
+    found = steps(types, types.pointer(derived))[1]
     assert found == [(WalkOp.ARRAY, 0, 8, 3, None, WalkFlag.END_POINTER, 0, (1 << 64) - 24)]
+
+
+def test_derived_classes_are_told_by_their_vtables_place_in_its_page() -> None:
+    types = Types()
+    shape = types.record(16, (types.integer(8), 8), vtable=0)
+    circle = types.record(24, (types.text(), 16), vtable=0, bases=(Base(shape, 0),))
+    row = types.add(Array("shape[2]", "c++", 32, shape, (2,)))
+    holder = types.record(40, (types.pointer(shape), 0), (row, 8))
+    codes = [Code("program", 0x4010, shape), Code("program", 0x4D38, circle), Code("program", 0x4D70, circle)]
+    compiler = types.compiler(codes=codes)
+    compiler.program(holder, 2)
+    found = programs(compiler.section())
+    assert found == [
+        [(WalkOp.POINT, 0, 16 + 192, 0, 1, WalkFlag.SOFT, 0, 0)],
+        [(WalkOp.WHEN, 0, 2, 0xFFF, 2, NO_FLAG, 0xD38, 0xD38)],
+        [(WalkOp.TEXT, 16, 1, 1024, None, NO_FLAG, 0, 0)],
+    ]
 
 
 def test_rust_variants() -> None:

@@ -1,0 +1,110 @@
+"""From debug info to what an event shows, without the recorder: plans run by the walk model on the memory of a program that gdb stopped."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from actors.indexer.binary import Library
+from actors.indexer.project_formatters import project_formatters
+from strobe.values.bundle import Bundle
+from tests.harness.gdb import entries
+from tests.harness.plan_cores import Core, shown
+from tests.harness.targets import TARGETS, program, require
+
+GDB_S: Final = 120
+_ADDRESS: Final = re.compile(r"0x[0-9a-f]{6,}")
+_NAME: Final = re.compile(r"(case_[a-z_]+?)(?:\[|B|[A-Z]|$)")
+LAST: Final = {"id": 2, "items": [], "next": None, "note": "last", "total": 0.5}
+FIRST: Final = {
+    "id": 1, "items": [{"name": "a book with a long title", "price": 10}, {"name": "pen", "price": 2}], "next": {"@": "0x…", **LAST}, "note": "first",
+    "total": 12.25,
+}  # fmt: skip
+CIRCLE: Final = {"class": "shop::Circle", "id": 1, "radius": 2.5, "label": "a circle with a long label"}
+CALLS: Final[dict[str, dict[str, Any]]] = {
+    "case_pointer": {"order": {"@": "0x…", **FIRST}},
+    "case_reference": {"order": FIRST, "after": 3},
+    "case_by_value": {"order": FIRST, "after": 4},
+    "case_string": {"text": "not so short a text"},
+    "case_point": {"at": {"x": 3, "y": 4}, "mood": "wild"},
+    "case_span": {"span": {"text": "span", "length": 4}, "after": 5},
+    "case_map": {"map": {"one": 1, "two": 2}},
+    "case_shape": {"shape": {"@": "0x…", **CIRCLE}},
+    "case_second_base": {"named": {"@": "0x…", "class": "shop::Both", "name": "named"}},
+    "case_owner": {"owner": {"@": "0x…", **CIRCLE}},
+    "case_any": {"any": {"shop::Point": {"x": 7, "y": 8}}},
+    "case_choice": {"choice": {"std::string": "chosen, and long enough"}, "maybe": {"x": 9, "y": 10}},
+    "case_complex": {"number": "1.5-2.5i", "wide": 3.25},
+    "case_null": {"order": None, "text": None},
+    "case_bad": {"order": "<unreadable 0x10>"},
+}
+RETURNS: Final[dict[str, Any]] = {
+    "case_give_order": {"id": 4, "items": [{"name": "pen", "price": 3}], "next": None, "note": "given", "total": 1.5},
+    "case_give_point": {"x": 5, "y": -5},
+    "case_give_string": "x" * 40 + "!",
+    "case_give_vector": ["one", "two"],
+    "case_give_pointer": {"@": "0x…", "name": "a book with a long title", "price": 10},
+    "case_give_owner": {"@": "0x…", **CIRCLE},
+    "case_give_wide": 6.5,
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STROBE_HOME", str(home))
+
+
+@pytest.mark.parametrize(
+    ("compiler", "flags"),
+    [("g++", ("-O0",)), ("g++", ("-O2",)), pytest.param("clang++", ("-O0", "-fstandalone-debug"), id="clang"), ("g++", ("-O1", "-gdwarf-4", "-no-pie"))],
+)
+def test_what_a_plan_copies_shows_all_of_it(compiler: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    path = program("indexer/handed.cpp", *flags, compiler=compiler)
+    functions = {raw: address for raw, address in entries(path).items() if raw.startswith("_ZN4shop") and "case_" in raw and "." not in raw}
+    planned = Library().open(str(path)).plans.planned([(address, raw) for raw, address in functions.items()], math.inf, 3, project_formatters(None))
+    (body,) = planned.types.values()
+    bundle = Bundle.unpack(body)
+    seen: set[str] = set()
+    wrong: list[str] = []
+    for call in _recorded(path, functions, tmp_path):
+        name = _NAME.search(call["function"])
+        assert name is not None
+        plan = planned.plans[functions[call["function"]]]
+        found = shown(plan, bundle, call, Core(tmp_path / call["core"], path, call["bias"]))
+        expected = CALLS.get(name[1], {}) if call["at"] == "enter" else {"return": RETURNS[name[1]]} if name[1] in RETURNS else {}
+        for value, said in expected.items():
+            seen.add(f"{name[1]}.{value}")
+            if value in found and (ours := _without_addresses(found[value])) != said:
+                wrong.append(f"{name[1]}.{value}:\n  ours {json.dumps(ours)}\n  true {json.dumps(said)}")
+            elif value not in found:
+                wrong.append(f"{name[1]}.{value}: not captured")
+    assert not wrong, "\n".join(wrong)
+    assert len(seen) == sum(map(len, CALLS.values())) + len(RETURNS)
+
+
+def _recorded(path: Path, functions: dict[str, int], folder: Path) -> list[dict[str, Any]]:
+    asked = folder / "ask.json"
+    asked.write_text(json.dumps({"functions": functions, "pie": path.read_bytes()[16] == 3}))
+    script = TARGETS / "indexer" / "record_cores.py"
+    environment = {**os.environ, "RECORD_IN": str(asked), "RECORD_OUT": str(folder)}
+    command = [require("gdb"), "-nx", "-batch", "-iex", "set debuginfod enabled off", "-x", str(script), str(path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GDB_S, stdin=subprocess.DEVNULL, check=False)
+    answered = folder / "calls.json"
+    assert answered.exists(), done.stdout[-2000:] + done.stderr[-2000:]
+    calls: list[dict[str, Any]] = json.loads(answered.read_text())
+    return calls
+
+
+def _without_addresses(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_addresses(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without_addresses(one) for one in value]
+    return _ADDRESS.sub("0x…", value) if isinstance(value, str) else value
