@@ -2,21 +2,26 @@
 #include "recorder_lane.h"
 #include "recorder_walk.h"
 
-/* A block of scratch memory that no interrupted frame uses; -1 when all are taken. */
-static int32_t scratch_take(struct thread *thread)
+static struct walker *block_at(const struct thread *thread, uint32_t block) { return (struct walker *)(thread->scratch + block * SCRATCH_BLOCK + SCRATCH_PAYLOAD); }
+
+struct walker *scratch_take(struct thread *thread)
 {
     if (LIKELY(swap_own32(&thread->scratch_used, 0, 1)))
-        return 0;
+        return block_at(thread, 0);
     for (;;) {
-        uint32_t used = thread->scratch_used;
-        int32_t block = 0;
+        uint32_t used = thread->scratch_used, block = 0;
         while (block < 4 && (used >> block & 1))
             block++;
         if (block == 4)
-            return -1;
+            return NULL;
         if (swap_own32(&thread->scratch_used, used, used | 1u << block))
-            return block;
+            return block_at(thread, block);
     }
+}
+
+void scratch_give(struct thread *thread, const struct walker *walker)
+{
+    clear_bits_own(&thread->scratch_used, 1u << ((uint32_t)((const uint8_t *)walker - thread->scratch) / SCRATCH_BLOCK));
 }
 
 INLINE uint32_t slots_of(uint32_t bytes) { return 1 + (bytes + LANE_SLOT_BYTES - 1) / LANE_SLOT_BYTES; }
@@ -49,13 +54,13 @@ static NOINLINE bool draft_in_scratch(struct thread *thread, const struct strobe
 
 NOINLINE bool draft_make(struct thread *thread, const struct strobe_hook *hook, const struct values *values, uint32_t kind, struct draft *draft)
 {
-    int32_t block = scratch_take(thread);
+    struct walker *walker = scratch_take(thread);
     bool fits = false;
-    if (block >= 0) {
-        struct capture to = {.walker = (struct walker *)(thread->scratch + (uint32_t)block * SCRATCH_BLOCK + SCRATCH_PAYLOAD), .flags = draft->flags};
+    if (LIKELY(walker)) {
+        struct capture to = {.walker = walker, .flags = draft->flags};
         fits = draft_in_lane(thread, hook, values, kind, &to, draft) || draft_in_scratch(thread, hook, values, kind, &to, draft);
         draft->flags = to.flags;
-        clear_bits_own(&thread->scratch_used, 1u << block);
+        scratch_give(thread, walker);
     }
     if (!fits)
         lane_drop(hook->shared, kind);

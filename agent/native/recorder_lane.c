@@ -182,6 +182,7 @@ void lane_forget(struct thread *thread)
     thread->order = 0;
     for (uint32_t i = 0; i < GAPS; i++)
         thread_gaps(thread)[i].serial = 0;
+    thread_flight(thread)->raised = thread_flight(thread)->ends = 0;
     clear_bits_own(&thread->slow, SLOW_RESERVE);
 }
 

@@ -74,7 +74,11 @@ struct draft { struct place place; uint32_t slots; uint8_t flags; };
 
 bool sample(struct lane_hook *counts);
 
-/* recorder_draft.c. Makes an entry's payload; its head is not written yet. False, and counted, when there is no room. */
+/* recorder_draft.c. A block of scratch memory that no interrupted frame uses: room for a payload, then what is answered. NULL when all are taken. */
+struct walker *scratch_take(struct thread *thread);
+void scratch_give(struct thread *thread, const struct walker *walker);
+
+/* Makes an entry's payload; its head is not written yet. False, and counted, when there is no room. */
 bool draft_make(struct thread *thread, const struct strobe_hook *hook, const struct values *values, uint32_t kind, struct draft *draft);
 
 INLINE void moves_run(const struct strobe_hook *hook, const struct saved *saved, uint8_t *payload)

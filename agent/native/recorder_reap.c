@@ -90,7 +90,7 @@ static void report_unwound(struct thread *thread, const struct shadow *entry)
     if ((entry->hook & (SHADOW_INTERNAL | SHADOW_INHERITED)) || !SHARED_LOAD(&pool->recording))
         return;
     const struct strobe_hook *hook = (const struct strobe_hook *)SHADOW_POINTER(entry->hook);
-    record_plain(thread, hook->id, hook->shared, LANE_KIND_UNWIND, entry->span, 0, now());
+    record_unwound(thread, hook, entry->span, thread_flight(thread)->ends);
 }
 
 void shadow_unwound(struct thread *thread, uint32_t at)

@@ -10,7 +10,7 @@ struct libc_action { uint64_t handler, mask[16]; int32_t flags, gap; uint64_t re
 struct action_call { struct libc_action made; uint64_t before, old; int32_t signo, gates; };
 #define CALLS 16u
 struct action_calls { uint32_t next, gap; struct action_call calls[CALLS]; };
-_Static_assert(GAPS * sizeof(struct gap) + sizeof(struct action_calls) <= GAPS_BYTES, "both lie in the thread's page");
+_Static_assert(GAPS * sizeof(struct gap) + sizeof(struct flight) + sizeof(struct action_calls) <= GAPS_BYTES, "all lie in the thread's page");
 
 static const struct libc_action ours = {(uint64_t)0, {[0 ... 15] = ~0ull}, 0x08000004 /* SIGINFO ONSTACK */, 0, 0};
 
@@ -25,7 +25,7 @@ static bool is_crash(int signo)
 /* One that no other call under way in this thread uses, unless sixteen do. */
 static struct action_call *call_new(struct thread *thread, int signo)
 {
-    struct action_calls *calls = (struct action_calls *)(thread_gaps(thread) + GAPS);
+    struct action_calls *calls = (struct action_calls *)(thread_flight(thread) + 1);
     struct action_call *call = &calls->calls[add_own32(&calls->next, 1) % CALLS];
     call->signo = signo;
     call->gates = 0;

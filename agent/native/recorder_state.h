@@ -66,6 +66,10 @@ struct gap { uint32_t chunk, serial; };
 #define GAPS_BYTES 4096u
 INLINE struct gap *thread_gaps(const struct thread *thread) { return (struct gap *)(thread->scratch + SCRATCH_BYTES); }
 
+/* Behind them, in the same page: the _Unwind_Exception that an unwinder was last started with, and that which ends calls right now (0: none). */
+struct flight { uint64_t raised, ends; };
+INLINE struct flight *thread_flight(const struct thread *thread) { return (struct flight *)(thread_gaps(thread) + GAPS); }
+
 /* What the thunks leave on the stack, from the saved registers up to the return address. */
 struct saved {
     uint64_t rdi, rsi, rdx, rcx, r8, r9, rax, r10, r11;
@@ -186,6 +190,7 @@ uint64_t lasting_bytes(const struct thread *thread, uint64_t address);
 
 /* recorder_record.c */
 void record_exit(struct thread *thread, const struct shadow *entry, const struct values *values, uint64_t ts);
+void record_unwound(struct thread *thread, const struct strobe_hook *hook, uint64_t span, uint64_t exception); /* recorder_exception.c */
 void record_plain(struct thread *thread, uint32_t hook_id, struct lane_hook *counts, uint8_t kind, uint64_t span, uint64_t word, uint64_t ts);
 
 /* recorder_marks.c, recorder_signals.c: internal hooks with something to do before and after */

@@ -183,6 +183,7 @@ struct thread *thread_known(void)
 NOINLINE void thread_heal(struct thread *thread)
 {
     thread->scratch_used = 0;
+    thread_flight(thread)->ends = 0;
     lane_heal(thread);
     for (uint32_t i = 0; i < thread->depth; i++) {
         struct shadow *entry = &thread->shadow[i];

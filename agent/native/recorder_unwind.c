@@ -48,9 +48,11 @@ void unwind_over(struct thread *thread)
     thread->unwinding = 0;
 }
 
-static void unwind_starts(struct thread *thread, uint64_t slot)
+/* `exception`: 0 for one that only looks. */
+static void unwind_starts(struct thread *thread, uint64_t slot, uint64_t exception)
 {
     unwind_restore(thread);
+    thread_flight(thread)->raised = exception;
     thread->unwinding = slot;
     set_bits_own(&thread->slow, SLOW_UNWINDING);
 }
@@ -71,7 +73,10 @@ static void unwind_lands(struct thread *thread, const uint8_t *context)
         to = words[CURSOR_RSP / 8];
     if (!plausible(thread, from, to))
         return; /* another unwinder: __cxa_begin_catch or the next call will tell */
+    struct flight *flight = thread_flight(thread);
+    flight->ends = flight->raised;
     shadow_reap(thread, from, to);
+    flight->ends = 0;
     unwind_over(thread);
     unwind_rehijack(thread);
 }
@@ -172,7 +177,7 @@ __attribute__((used)) uint64_t strobe_on_internal(struct saved *saved)
     bool first = frame_begins(thread, slot);
     switch (what) {
     case INTERNAL_UNWIND:
-        unwind_starts(thread, slot);
+        unwind_starts(thread, slot, saved->rdi);
         break;
     case INTERNAL_LANDING:
         unwind_lands(thread, (const uint8_t *)saved->rdi);
@@ -180,7 +185,9 @@ __attribute__((used)) uint64_t strobe_on_internal(struct saved *saved)
     case INTERNAL_CATCH: {
         struct push push;
         unwind_over(thread);
+        thread_flight(thread)->ends = saved->rdi; /* an unwinder that was not seen to land */
         shadow_settle(thread, slot, &push);
+        thread_flight(thread)->ends = 0;
         break;
     }
     case INTERNAL_LONGJMP:
@@ -226,7 +233,7 @@ __attribute__((used)) void strobe_on_backtrace(uint64_t slot)
     if (!thread)
         return;
     bool first = frame_begins(thread, slot);
-    unwind_starts(thread, slot);
+    unwind_starts(thread, slot, 0);
     frame_ends(thread, slot, first);
 }
 

@@ -7,6 +7,7 @@ extern "C" {
 #include <pthread.h>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <ucontext.h>
 
 static long argument;
@@ -189,6 +190,52 @@ static void in_a_coroutine()
     puts("done");
 }
 
+struct Bare { int code; };
+struct Plain : std::exception { const char *what() const noexcept override { return "known to its code alone"; } };
+struct Derived : std::invalid_argument { long more[3]; Derived() : std::invalid_argument("derived from one") {} };
+struct Left { long filler = 1; virtual ~Left() {} };
+struct Both : Left, std::runtime_error { Both() : std::runtime_error("the second of two bases") {} };
+struct Shared : virtual std::runtime_error { Shared() : std::runtime_error("a virtual base") {} };
+struct VeryLong : std::runtime_error { VeryLong() : std::runtime_error(std::string(3000, 'l')) {} };
+
+extern "C" TRACED long throws(long kind)
+{
+    switch (kind) {
+    case 0: throw std::out_of_range("no such index");
+    case 1: throw Derived();
+    case 2: throw Both();
+    case 3: throw Shared();
+    case 4: throw 5;
+    case 5: throw "a literal";
+    case 6: throw std::string("a string that is too long to lie in its own object");
+    case 7: throw Bare{7};
+    case 8: throw Plain();
+    case 9: std::rethrow_exception(std::make_exception_ptr(std::runtime_error("thrown again")));
+    case 10: throw VeryLong();
+    case 11: throw std::system_error(2, std::generic_category(), "opening");
+    case 12: throw std::runtime_error("");
+    case 13: throw std::bad_alloc();
+    }
+    return kind;
+}
+
+// Each is caught two traced frames further out.
+extern "C" TRACED long through(long kind) { long result = throws(kind); __asm__ volatile("" : : : "memory"); return result; }
+
+static void thrown()
+{
+    trace((void *)throws, 1, ONE_INT);
+    trace((void *)through, 2, ONE_INT);
+    for (long kind = 0; kind < 14; kind++)
+        try {
+            through(kind);
+        } catch (const std::exception &error) {
+            printf("%ld %s\n", kind, error.what());
+        } catch (...) {
+            printf("%ld\n", kind);
+        }
+}
+
 static void uncaught()
 {
     trace((void *)thrower, 2, ONE_INT);
@@ -200,7 +247,7 @@ int main(int count, char **arguments)
 {
     static const struct { const char *name; void (*run)(); } scenarios[] = {
         {"throwing", throwing}, {"from_the_deep", from_the_deep}, {"backtraces", backtraces},
-        {"cancelling", cancelling}, {"in_a_coroutine", in_a_coroutine}, {"uncaught", uncaught},
+        {"cancelling", cancelling}, {"in_a_coroutine", in_a_coroutine}, {"uncaught", uncaught}, {"thrown", thrown},
     };
     if (count < 4)
         fail("RECORDER POOL SCENARIO [ARGUMENT]");

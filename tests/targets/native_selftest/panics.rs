@@ -18,6 +18,9 @@ fn selftest_dropped(n: i64) -> i64 {
 #[inline(never)]
 fn selftest_thrower(n: i64) -> i64 {
     let _guard = Guard(n);
+    if n % 4 == 3 {
+        panic!("odd, and the message is a literal");
+    }
     if n % 2 == 1 {
         panic!("odd {}", n);
     }
