@@ -10,13 +10,14 @@ from typing import Any, Final
 from actors.gateway.tool import Call
 from strobe.errors import StrobeError
 from strobe.model.probe import Module
-from strobe.protocol.indexer import FramesReply, Symbolise
+from strobe.protocol.indexer import Demangle, FramesReply, NamesReply, Symbolise
 from strobe.render.budget import json_tokens
 from strobe.render.shorten import first_elements, shorten, shorten_all
 
 NAMING_S: Final = 3.0
 ADDRESSES_MAX: Final = 500
 MODULE_BYTES_MAX: Final = 1 << 32
+RUST_PANIC: Final = "panic"  # what the recorder calls one
 SHARED_BY: Final = 8  # events that a page has room for even if all their values are large
 EVENT_TOKENS_LEAST: Final = 80
 ELEMENTS: Final = 100  # of each list of a value that is asked for alone
@@ -36,6 +37,24 @@ async def function_names(addresses: Sequence[int], biases: Mapping[str, int], ca
     except StrobeError:
         return {}
     return {frame.address: frame.function for frame in reply.frames if frame.function and not frame.inlined and not frame.offset}
+
+
+async def with_thrown_types(events: list[Event], call: Call) -> list[Event]:
+    """The events with the types of exceptions as they are written in the source. Without an answer in time they stay as the program has them."""
+    thrown = sorted({event["exception"]["type"] for event in events if "type" in (event.get("exception") or {})} - {RUST_PANIC})
+    if not thrown:
+        return events
+    try:
+        reply = await call.ask("indexer", Demangle(names=thrown), NamesReply, deadline_s=NAMING_S)
+    except StrobeError:
+        return events
+    written = dict(zip(thrown, reply.names, strict=True))
+    return [_with_thrown_type(event, written) for event in events]
+
+
+def _with_thrown_type(event: Event, written: Mapping[str, str]) -> Event:
+    exception = event.get("exception") or {}
+    return {**event, "exception": {**exception, "type": written[exception["type"]]}} if exception.get("type") in written else event
 
 
 def _modules(biases: Mapping[str, int]) -> list[Module]:

@@ -14,7 +14,21 @@ from actors.indexer.work import Answer, BuildLines
 from actors.indexer.worker_process import Quarantine, WorkerProcess
 from strobe.errors import StrobeError
 from strobe.protocol.base import Ask
-from strobe.protocol.indexer import FramesReply, Load, ModuleFacts, Plans, PlansReply, Resolve, ResolveReply, Symbolise, Unwind, Variables, VariablesReply
+from strobe.protocol.indexer import (
+    Demangle,
+    FramesReply,
+    Load,
+    ModuleFacts,
+    NamesReply,
+    Plans,
+    PlansReply,
+    Resolve,
+    ResolveReply,
+    Symbolise,
+    Unwind,
+    Variables,
+    VariablesReply,
+)
 from strobe.runtime import Actor, Context, handles
 
 DEADLINE_S: Final = 15.0  # at most, whatever the asker allows
@@ -71,6 +85,11 @@ class Indexer(Actor):
     @handles(Plans)
     async def plans(self, ask: Plans, context: Context) -> PlansReply:
         reply: PlansReply = (await self._pass(ask, context)).reply
+        return reply
+
+    @handles(Demangle)
+    async def demangle(self, ask: Demangle, context: Context) -> NamesReply:
+        reply: NamesReply = (await self._pass(ask, context)).reply
         return reply
 
     @handles(Variables)

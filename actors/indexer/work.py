@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors.indexer.binary import Binary, Library
+from actors.indexer.demangle import itanium
 from actors.indexer.frames import AddressSpace
 from actors.indexer.project_formatters import project_formatters
 from actors.indexer.raw_plan import raw_plan
@@ -16,7 +17,20 @@ from actors.indexer.unwind.walker import Step
 from actors.indexer.variables_ask import VariablesAnswer
 from strobe.errors import StrobeError
 from strobe.model.probe import Place, Plan
-from strobe.protocol.indexer import FramesReply, Load, ModuleFacts, Plans, PlansReply, Resolve, ResolveReply, Symbolise, Unwind, Variables
+from strobe.protocol.indexer import (
+    Demangle,
+    FramesReply,
+    Load,
+    ModuleFacts,
+    NamesReply,
+    Plans,
+    PlansReply,
+    Resolve,
+    ResolveReply,
+    Symbolise,
+    Unwind,
+    Variables,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,7 @@ class Work:
             Symbolise: self._symbolise,
             Unwind: self._unwind,
             Variables: lambda ask: Answer(self._variables.answer(ask)),
+            Demangle: lambda ask: Answer(NamesReply(names=[itanium.demangle(name) or name for name in ask.names])),
             BuildLines: self._build_lines,
         }
 

@@ -114,6 +114,18 @@ class Variables(Ask):
     budget_ms: int = 3000
 
 
+class NamesReply(Reply):
+    names: list[str]
+
+
+class Demangle(Ask):
+    """Names of types as std::type_info has them (Itanium C++ ABI §5.1.5: `St13runtime_error`), as they are written. What is no such name stays as it is."""
+
+    TYPE: ClassVar = "indexer.demangle"
+    REPLY: ClassVar[type[Reply]] = NamesReply
+    names: list[str]
+
+
 class FramesReply(Reply):
     frames: list[Frame]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field, WithJsonSchema
 
-from actors.gateway.shown_values import ELEMENTS, VALUE_ROOM, function_names, named, part_of, share_of, shortened, with_names
+from actors.gateway.shown_values import ELEMENTS, VALUE_ROOM, function_names, named, part_of, share_of, shortened, with_names, with_thrown_types
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
 from strobe.model.query import Query, ReturnFilter
@@ -112,7 +112,8 @@ def _check_filters(arguments: QueryArguments) -> None:
 
 async def _result(reply: store.QueryReply, limit: int, call: Call) -> QueryResult:
     names = await function_names(reply.function_addresses, reply.modules, call)
-    events, cut = shortened([with_names(_lean(event), names) for event in reply.events], share_of(limit, len(reply.events)))
+    shown = await with_thrown_types([with_names(_lean(event), names) for event in reply.events], call)
+    events, cut = shortened(shown, share_of(limit, len(reply.events)))
     return QueryResult(
         events=events,
         total_count=reply.total_count,
@@ -156,7 +157,8 @@ async def _one_value(arguments: QueryArguments, call: Call) -> Result:
     reply = await call.ask("store", ask, store.ValueReply, deadline_s=12)
     names = await function_names(reply.function_addresses, reply.modules, call)
     if arguments.path is None:
-        events, cut = shortened([with_names(_lean(reply.event), names)], share_of(arguments.max_tokens, 1))
+        shown_event = await with_thrown_types([with_names(_lean(reply.event), names)], call)
+        events, cut = shortened(shown_event, share_of(arguments.max_tokens, 1))
         result = QueryResult(events=events, total_count=1, has_more=False, warnings=[*reply.warnings, *([cut] if cut else [])])
         return result if _fitting(result, arguments.max_tokens) else _with_less(result, arguments.max_tokens)
     part = part_of(named(reply.value, names), arguments.path, reply.next_path, (arguments.max_tokens - VALUE_ROOM) // 2)
