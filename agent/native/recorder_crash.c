@@ -121,6 +121,7 @@ EXPORT int strobe_arm(void)
     const struct kernel_action ours = {(uint64_t)crash_handler, SA_FLAGS, (uint64_t)strobe_signal_return, ~0ull};
     struct kernel_action found;
     learn_masks();
+    faults_learn();
     for (uint32_t i = 0; i < crash_signals_count; i++) {
         int64_t failed = signal_action(crash_signals[i], NULL, &found);
         if (!failed && is_fault(crash_signals[i]))

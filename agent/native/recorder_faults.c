@@ -5,7 +5,7 @@
  *   - the kernel calls the recorder's gate for both signals. A handler of the program's own is called through the gate: the kernel has its
  *     flags and mask, the gate jumps to it (sigaction is patched, recorder_signals.c). While the program ignores one of them, or has a handler
  *     for one fault alone (SA_RESETHAND), reading is slow. Now and then the kernel is asked, because a handler may have been installed by a
- *     system call of the program's own;
+ *     system call of the program's own; where libc could not be patched (a program linked statically), at each event;
  *   - neither is blocked in the thread: the kernel ends a process that faults so. The mask is known when a thread is first seen. A thread that
  *     blocks them is asked from then on at each event, and so are all when the program has a handler during which they are blocked;
  *   - there is stack for the signal's frame: the thread's own, or an alternate one that is not in use.
@@ -23,6 +23,7 @@
 #define FLAG_RESETHAND 0x80000000ull
 #define CONTEXT_RIP (5 + 16) /* words: uc_flags, uc_link and uc_stack, then gregset_t */
 #define CONTEXT_R8 5
+#define APART (uint32_t)(FAULTS_SEGV_APART | FAULTS_BUS_APART)
 #define CONTEXT_RSI (5 + 9)
 
 uint32_t faults_ours = FAULTS_UNBLOCKED;
@@ -161,7 +162,7 @@ static bool stack_suffices(struct thread *thread)
     } else if (is_native(thread, stack.base)) {
         thread->doubt |= DOUBT_STACK;
     }
-    if ((faults_ours & (FAULTS_SEGV_APART | FAULTS_BUS_APART)) == (FAULTS_SEGV_APART | FAULTS_BUS_APART))
+    if ((faults_ours & APART) == APART)
         return true;
     return is_native(thread, here) && here - thread->native_low > FRAME_ROOM;
 }
@@ -172,19 +173,18 @@ NOINLINE bool faults_ask(struct thread *thread, struct faults *faults)
     uint32_t ours = SHARED_LOAD(&faults_ours);
     if ((ours & (FAULTS_SEGV | FAULTS_BUS)) != (FAULTS_SEGV | FAULTS_BUS))
         return false;
-    bool first = !faults->sure;
+    bool hooked = ours & FAULTS_HOOKED, first = !faults->sure;
     faults->sure = first ? SURE_EVENTS : faults->sure - 1;
     if (first)
         faults->bad = 0;
-    if ((first || (thread->doubt & DOUBT_ACTION)) && !actions_hold(thread))
+    if ((first || !hooked || (thread->doubt & DOUBT_ACTION)) && !actions_hold(thread))
         return false;
-    if (!(ours & FAULTS_UNBLOCKED) || (thread->doubt & DOUBT_MASK)) {
+    if (!hooked || !(ours & FAULTS_UNBLOCKED) || (thread->doubt & DOUBT_MASK)) {
         uint64_t mask = FAULT_MASK;
         if (system_call(CALL_SIGPROCMASK, 0, 0, (uint64_t)&mask, 8, 0, 0) || (mask & FAULT_MASK))
             return false;
     }
-    bool apart = (ours & FAULTS_SURE) == (ours | FAULTS_SEGV_APART | FAULTS_BUS_APART);
-    bool usual = apart && !(thread->doubt & DOUBT_STACK) && is_native(thread, (uint64_t)__builtin_frame_address(0));
+    bool usual = (ours & APART) == APART && !(thread->doubt & DOUBT_STACK) && is_native(thread, (uint64_t)__builtin_frame_address(0));
     return (usual && !first) || stack_suffices(thread);
 }
 
@@ -192,7 +192,7 @@ static void forward(int signo, uint64_t handler, uint64_t flags)
 {
     SHARED_STORE(&handlers[index_of(signo)], handler);
     if (!(flags & FLAG_ONSTACK))
-        __atomic_fetch_and(&faults_ours, ~(bits_of(signo) & (FAULTS_SEGV_APART | FAULTS_BUS_APART)), __ATOMIC_ACQ_REL);
+        __atomic_fetch_and(&faults_ours, ~(bits_of(signo) & APART), __ATOMIC_ACQ_REL);
 }
 
 /* The program's sigaction for one of the two is to be made: `wanted` is the handler, 0 for the default. True when the kernel gets the gate. */
@@ -209,13 +209,20 @@ bool fault_action_changes(struct thread *thread, int signo, uint64_t wanted, uin
     return gate;
 }
 
+/* strobe_arm(): the thunks are written. */
+void faults_learn(void)
+{
+    if (internal_is_in(INTERNAL_SIGACTION) && internal_is_in(INTERNAL_MASK_SECOND))
+        __atomic_fetch_or(&faults_ours, FAULTS_HOOKED, __ATOMIC_ACQ_REL);
+}
+
 /* The program sets an action that cannot be looked at. */
 void faults_unseen(void) { __atomic_fetch_and(&faults_ours, ~(FAULTS_SEGV | FAULTS_BUS), __ATOMIC_ACQ_REL); }
 
 /* The kernel's action is the gate now. */
 void faults_gated(int signo, uint64_t flags)
 {
-    uint32_t apart = flags & FLAG_ONSTACK ? FAULTS_SEGV_APART | FAULTS_BUS_APART : 0;
+    uint32_t apart = flags & FLAG_ONSTACK ? APART : 0;
     __atomic_fetch_or(&faults_ours, bits_of(signo) & (FAULTS_SEGV | FAULTS_BUS | apart), __ATOMIC_ACQ_REL);
 }
 
@@ -224,11 +231,12 @@ uint64_t fault_handler_of(int signo) { return is_fault(signo) ? SHARED_LOAD(&han
 /* strobe_arm(): `found` is what the kernel has, `ours` what it gets where there is no handler. Answers -errno. */
 int64_t faults_arm(int signo, const struct kernel_action *found, const struct kernel_action *ours)
 {
-    struct kernel_action made = found->handler ? *found : *ours;
+    bool none = !found->handler || found->handler == (uint64_t)crash_handler;
+    struct kernel_action made = none ? *ours : *found;
     if (found->handler == 1 || (found->flags & FLAG_RESETHAND) || found->handler == (uint64_t)strobe_fault_gate)
         return 0;
     made.handler = (uint64_t)strobe_fault_gate;
-    forward(signo, found->handler, made.flags);
+    forward(signo, none ? 0 : found->handler, made.flags);
     int64_t failed = signal_action(signo, &made, NULL);
     if (!failed)
         faults_gated(signo, made.flags);

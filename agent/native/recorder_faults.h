@@ -50,7 +50,8 @@ enum { /* bits of faults_ours */
     FAULTS_SEGV = 1, FAULTS_BUS = 2,                 /* the kernel calls the recorder first */
     FAULTS_SEGV_APART = 4, FAULTS_BUS_APART = 8,     /* on the alternate signal stack */
     FAULTS_UNBLOCKED = 16,                           /* no reason to think that they are blocked in a thread without DOUBT_MASK */
-    FAULTS_SURE = 31,
+    FAULTS_HOOKED = 32,                              /* what the program changes of that through libc is seen */
+    FAULTS_SURE = 63,
 };
 enum { DOUBT_MASK = 1, DOUBT_STACK = 2, DOUBT_ACTION = 4 }; /* bits of thread.doubt: what has to be asked at each event */
 #define FAULT_MASK (1ull << 10 | 1ull << 6) /* SIGSEGV and SIGBUS in a kernel signal set */
@@ -72,6 +73,7 @@ INLINE bool faults_caught(struct thread *thread, struct faults *faults)
 bool fault_fixed(int signo, const int32_t *info, uint64_t *context);
 int64_t faults_arm(int signo, const struct kernel_action *found, const struct kernel_action *ours);
 bool fault_action_changes(struct thread *thread, int signo, uint64_t wanted, uint64_t flags);
+void faults_learn(void);
 void faults_unseen(void);
 void faults_gated(int signo, uint64_t flags);
 uint64_t fault_handler_of(int signo);

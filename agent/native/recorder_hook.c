@@ -78,6 +78,22 @@ static uint64_t nearest_gap(uint64_t near, uint64_t bytes)
     return best;
 }
 
+#define SLABS 256u
+static struct { uint64_t at, bytes; } slabs[SLABS];
+static uint32_t slab_count;
+
+/* True when a thunk was written whose hook word is that of such an internal hook. */
+bool internal_is_in(uint32_t what)
+{
+    for (uint32_t i = 0; i < slab_count; i++)
+        for (const uint64_t *word = (const uint64_t *)slabs[i].at; (uint64_t)word < slabs[i].at + slabs[i].bytes; word++) {
+            uint64_t index = (*word - (uint64_t)strobe_internals) / sizeof *strobe_internals;
+            if (index < strobe_internals_count && *word == (uint64_t)&strobe_internals[index] && strobe_internals[index].reserved == what)
+                return true;
+        }
+    return false;
+}
+
 EXPORT uint64_t strobe_slab(uint64_t near_address, uint64_t bytes)
 {
     bytes = (bytes + 4095) & ~4095ull;
@@ -87,8 +103,13 @@ EXPORT uint64_t strobe_slab(uint64_t near_address, uint64_t bytes)
             return 0;
         /* PRIVATE ANONYMOUS FIXED_NOREPLACE; older kernels take the address as a hint */
         int64_t memory = system_call(CALL_MMAP, place, bytes, 5, 0x100022, ~0ull, 0);
-        if (memory == (int64_t)place)
+        if (memory == (int64_t)place) {
+            if (slab_count < SLABS) {
+                slabs[slab_count].at = place;
+                slabs[slab_count++].bytes = bytes;
+            }
             return place;
+        }
         if (memory > 0 || memory < -4095)
             system_call(CALL_MUNMAP, (uint64_t)memory, bytes, 0, 0, 0, 0);
     }

@@ -181,6 +181,9 @@ INLINE void frame_ends(struct thread *thread, uint64_t slot, bool first)
 /* recorder_plan.c. `needs` has room for one number a walk step. The steps of the enter list may be put into another order. */
 bool hook_compile(struct strobe_hook *hook, struct strobe_plan_op *plan, uint32_t bytes, uint32_t *needs);
 
+/* recorder_hook.c */
+bool internal_is_in(uint32_t what);
+
 /* recorder_capture.c */
 struct walker;
 struct capture { struct walker *walker; uint8_t *payload; uint32_t room; uint8_t flags; };

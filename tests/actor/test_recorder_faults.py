@@ -43,6 +43,14 @@ def test_the_same_before_the_handlers_are_armed(scenario: str) -> None:
     check(run)
 
 
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_where_libc_could_not_be_patched(scenario: str) -> None:
+    """A program linked statically: the kernel is asked at each event, and no load is risked once the program has a handler of its own."""
+    run = faults(scenario, SELFTEST_UNHOOKED="1")
+    assert run.code == 0, run.stdout + run.stderr
+    check(run)
+
+
 def test_dies_of_a_fault_of_its_own() -> None:
     run, plain = faults("dies"), faults("dies", SELFTEST_PLAIN="1")
     assert run.code == plain.code == -signal.SIGSEGV
