@@ -11,6 +11,7 @@ import math
 import os
 import re
 import subprocess
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,11 +21,12 @@ from typing import Any, Final
 from actors.indexer.binary import Library
 from actors.indexer.project_formatters import project_formatters
 from tests.harness.gdb import entries
-from tests.harness.mcp import Strobe
+from tests.harness.mcp import Strobe, ToolError
 from tests.harness.targets import TARGETS, program, require
 from tests.harness.value_differences import Comparison, Tally
 
 GDB_S: Final = 600
+BEGIN_S: Final = 120.0
 RAN_S: Final = 120.0
 DEPTH: Final = 3  # the default
 SCRIPT: Final = TARGETS / "indexer" / "record_values.py"
@@ -103,8 +105,9 @@ def prepare_plans(load: Load, functions: Iterable[str]) -> None:
 
 async def by_strobe(strobe: Strobe, load: Load, functions: Mapping[str, str], wanted: Iterable[Call], returning: Iterable[Call]) -> dict[Call, Values]:
     """`functions`: linkage name → the name that patterns and the timeline have; `returning`: the calls that have a result."""
-    more = {} if load.stdin is None else {"stdin": load.stdin.read_text()}
-    session = await strobe.launch(load.program, *load.arguments, root=load.cwd, trace=sorted(functions.values()), cwd=str(load.cwd), **more)
+    more: dict[str, Any] = {} if load.stdin is None else {"stdin": load.stdin.read_text()}
+    await _trace(strobe, sorted(functions.values()))
+    session = await strobe.launch(load.program, *load.arguments, root=load.cwd, cwd=str(load.cwd), **more)
     status = await strobe.until_ended(session, within_s=RAN_S)
     assert status["status"] == "exited", status
     asked = {raw: {number for name, number in wanted if name == raw} for raw in functions}
@@ -117,6 +120,18 @@ async def by_strobe(strobe: Strobe, load: Load, functions: Mapping[str, str], wa
     dropped = (await strobe.call("debug_query", sessionId=session, limit=1)).get("eventsDropped", {})
     assert not any(dropped.values()), dropped
     return found
+
+
+async def _trace(strobe: Strobe, patterns: list[str]) -> None:
+    """A node that just began, on a machine that has much to do, may answer late: then it says so, and to try again."""
+    deadline = time.monotonic() + BEGIN_S
+    while True:
+        try:
+            await strobe.call("debug_trace", add=patterns)
+            return
+        except ToolError as error:
+            if error.code != "TIMEOUT" or time.monotonic() > deadline:
+                raise
 
 
 class _Calls:

@@ -20,7 +20,7 @@ ASK = json.load(open(os.environ["RECORD_IN"]))
 WANTED = set(ASK["calls"])
 CALLS = []
 NOISE = bytes(range(0xA1, 0xFF)) * 168  # no addresses; written below the stack at calls and returns: what the program itself didn't write there is then noise
-NOISY_CALLS = 30  # of each function
+NOISY_CALLS = 20  # of each function
 LAST = max(max(WANTED), NOISY_CALLS if ASK["noise"] else 0)
 
 
