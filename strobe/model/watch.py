@@ -44,8 +44,7 @@ def check(watch: Watch) -> tuple[Expression, Chain] | None:
     try:
         parsed = parse(watch.expr)
     except ExpressionError as error:
-        hint = "Write a path such as gState->items[2].total."
-        raise StrobeError(Code.WATCH_FAILED, f"Watch {watch.label!r}: {error}", hint, value=watch.expr) from None
+        raise StrobeError(Code.WATCH_FAILED, f"Watch {watch.label!r}: {error.what}", error.next_step, value=watch.expr) from None
     path = chain(parsed)
     if path is None:
         what = f"Watch {watch.label!r} is more than a path from a variable or argument: `{watch.expr}`."

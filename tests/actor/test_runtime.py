@@ -166,7 +166,7 @@ def test_handlers_run_64_at_a_time_and_the_rest_wait(shared: Path) -> None:
     async def check() -> None:
         async with Client() as client:
             await all_ready(client)
-            replies = await asyncio.gather(*(client.ask("store", Echo(text=str(n), wait_s=0.02), deadline_s=20) for n in range(300)))
+            replies = await asyncio.gather(*(client.ask("store", Echo(text=str(n), wait_s=0.3), deadline_s=20) for n in range(300)))
             assert [reply.text for reply in replies] == [str(n) for n in range(300)]
             assert (await look(client)).most == RUNNING_MAX
 

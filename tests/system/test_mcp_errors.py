@@ -117,8 +117,19 @@ async def test_what_comes_later_is_refused_by_name(strobe: Strobe) -> None:
     for field, value in (("pid", os.getpid()), ("coreFile", "/tmp/core"), ("channels", [])):
         content = await refused(strobe, "debug_launch", "VALIDATION_ERROR", projectRoot=str(TARGETS), **{field: value})
         assert content["value"] == field
-    content = await refused(strobe, "debug_trace", "WATCH_FAILED", watches={"add": [{"variable": "x"}]})
-    assert content["value"] == "watches"
+    content = await refused(strobe, "debug_trace", "VALIDATION_ERROR", budget={"eventsPerSecond": 5})
+    assert content["value"] == "budget"
+
+
+async def test_watches_that_cannot_be(strobe: Strobe) -> None:
+    """Before anything runs: what the text alone tells."""
+    for expr, words in (("a ->", "offset 4"), ("a + 1", "more than a path"), ("a->b->c->d->e->f", "follows 5 pointers"), ("x" * 257, "")):
+        code = "WATCH_FAILED" if words else "VALIDATION_ERROR"
+        content = await refused(strobe, "debug_trace", code, watches={"add": [{"expr": expr}]})
+        assert words in content["what"], content
+    for watch in ({}, {"variable": "x", "expr": "y"}, {"address": "0x10"}, {"address": "zz", "type": "i32"}):
+        await refused(strobe, "debug_trace", "VALIDATION_ERROR", watches={"add": [watch]})
+    await refused(strobe, "debug_trace", "VALIDATION_ERROR", watches={"add": [{"expr": "a", "label": "same"}, {"expr": "b", "label": "same"}]})
 
 
 async def test_a_script_runs_and_tells_its_capabilities(strobe: Strobe, stopped: Any, tmp_path: Path) -> None:
