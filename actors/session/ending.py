@@ -22,7 +22,7 @@ WATCH_S = 0.01
 UNWIND_S = 10.0
 UNWIND_AGAIN_S = 8.0  # so long an indexer or a supervisor that has just died is waited for
 UNWIND_EVERY_S = 0.2
-FLUSH_S = 15.0  # a store that restarts on a busy machine is back by then
+FLUSH_S = 30.0  # a store that restarts on a busy machine, or has millions of events to store first, is done by then
 KILL_S = 5.0
 DRAIN_S = 10.0
 
