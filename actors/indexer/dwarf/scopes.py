@@ -16,6 +16,7 @@ from actors.indexer.dwarf.unit import Entry, Unit
 
 _SCOPES: Final = frozenset({dw.NAMESPACE, dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE})
 _FUNCTIONS: Final = frozenset({dw.SUBPROGRAM, dw.LEXICAL_BLOCK, dw.INLINED_SUBROUTINE})
+ANONYMOUS: Final = "(anonymous namespace)::"
 _DEPTH_MAX: Final = 200
 _PREFIXES_MAX: Final = 50_000
 
@@ -142,5 +143,5 @@ def _own(entry: Entry) -> str:
     if name is not None and entry.has(dw.EXPORT_SYMBOLS):
         return ""
     if name is None:
-        return "(anonymous namespace)::" if entry.tag == dw.NAMESPACE else ""
+        return ANONYMOUS if entry.tag == dw.NAMESPACE else ""
     return f"{name}::"

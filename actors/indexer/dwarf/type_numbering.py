@@ -86,7 +86,11 @@ class Numbering:
 
     def is_far(self, number: TypeId, entry: Entry) -> bool:
         """Whether a type that is to be described is only to be named; it waits then for a way to it that is shorter."""
-        if self.limits.pointers == math.inf or entry.tag not in _RECORDS or entry.has(dw.DECLARATION):
+        if self.limits.pointers == math.inf or entry.tag not in _RECORDS:
+            return False
+        if entry.has(dw.DECLARATION):
+            if self._distances.of(number) > self.limits.pointers:
+                self._far[number] = entry  # its definition was not looked for
             return False
         if (entry.text(dw.NAME) or "").startswith(_EMPTY) and scopes_of(entry).startswith("std::"):
             return True
