@@ -15,6 +15,7 @@
 #define WALKS_MAX 256u        /* WALK steps of a list */
 #define WALK_BYTES_MAX (1u << 24) /* of an object, an element, a node */
 #define WALK_ELEMENTS_MAX (1ull << 40) /* more than any memory has: a damaged number */
+#define SEEN_SIZE (1u << SEEN_BITS)
 #define SEEN_BITS 10          /* regions take 16 bytes at least, so there are no more than 508 */
 #define AGAIN_MAX 400u        /* entries for another program on bytes that the image has */
 #define ERRANDS 512u
@@ -53,7 +54,7 @@ struct walker {
     struct source source;
     uint16_t back[BACK_MAX];
     copied_at path[PATH_MAX];
-    struct seen seen[1u << SEEN_BITS];
+    struct seen seen[SEEN_SIZE];
     struct errand errands[ERRANDS];
 };
 _Static_assert(sizeof(struct walker) <= SCRATCH_BLOCK - SCRATCH_PAYLOAD, "walker");
@@ -76,6 +77,7 @@ void walk_send(struct walker *walker, const struct lane_walk_step *step, uint64_
 /* Both. Answers where all the bytes are, or NULL. `walk_plain` is a step without a program. */
 const uint8_t *walk_visit(struct walker *walker, const struct lane_walk_step *step, uint64_t address, uint64_t bytes, uint32_t state, uint32_t count);
 extern const struct lane_walk_step walk_plain;
+void walk_text(struct walker *walker, const struct lane_walk_step *step, uint64_t address);
 void walk_container(struct walker *walker, const struct lane_walk_step *step, const uint8_t *object, uint64_t address);
 
 INLINE uint64_t walk_field(const uint8_t *object, uint64_t offset)
@@ -117,6 +119,18 @@ INLINE void seen_put(struct walker *walker, uint32_t place, uint64_t address, ui
 {
     walker->seen[place] = (struct seen){address, target | (uint64_t)region << 32 | (uint64_t)walker->turn << 48};
 }
+
+/* Has `target` run on `count` objects, later. */
+INLINE void errand_add(struct walker *walker, uint64_t address, uint32_t target, uint32_t stride, uint32_t at, uint32_t region, uint32_t count)
+{
+    if (UNLIKELY(walker->last - walker->first == ERRANDS))
+        walk_stop(walker);
+    else
+        walker->errands[walker->last++ % ERRANDS] = (struct errand){address, target, stride, (uint16_t)at, (uint16_t)region, (uint16_t)count, 0};
+}
+
+/* Half of all addresses are no user's; the first page nobody has. */
+INLINE bool plausible(uint64_t address, uint64_t bytes) { return address >= 4096 && address < 1ull << 63 && bytes < 1ull << 62; }
 
 /* Two words: what is stored in pieces and loaded whole makes the processor wait. */
 INLINE void region_head(uint8_t *region, uint64_t address, uint64_t bytes, uint32_t state)
