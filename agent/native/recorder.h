@@ -48,10 +48,11 @@ struct strobe_internal { const char *symbol; const void *entry; uint32_t in_ever
 extern const struct strobe_internal strobe_internals[];
 extern const uint32_t strobe_internals_count;
 
-/* Installs the crash handlers and an alternate signal stack for the calling thread. Those of SIGSEGV and SIGBUS also catch the recorder's own faults where
- * it reads what is not there (recorder_faults.c); handlers that the program has for these two are called through them. After the thunks are written. Called by the session on a stopped thread (remote
- * call through ptrace) after the agent has left, because Frida's own exception handler would otherwise be put back over it. Uses raw
- * system calls only; needs 512 bytes of stack. 0, or -errno. Idempotent. */
+/* Installs the crash handlers and an alternate signal stack for the calling thread. Those of SIGSEGV and SIGBUS also catch the recorder's
+ * own faults where it reads what is not there (recorder_faults.c); handlers that the program has for these two are called through them.
+ * Called by the session on a stopped thread (remote call through ptrace), after the thunks are written and the agent has left, because
+ * Frida's own exception handler would otherwise be put back over it. Uses raw system calls only; needs 512 bytes of stack. 0, or -errno.
+ * Idempotent. */
 int strobe_arm(void);
 
 /* Called by the session on a held thread while no Frida is here: STROBE_REMOTE_DESK (bytes) answers an address that the session may write to;
