@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.session.ptrace import attempts, patching, world
+from actors.session.ptrace import attempts, world
 from actors.session.ptrace.call import CallFailed, call
 from actors.session.ptrace.memory import Memory
 from actors.session.ptrace.patching import install, restore, take_over

@@ -39,7 +39,8 @@ def test_other_plans_while_four_threads_call(pool: Pool) -> None:
                 pool.set_recording(True)
                 counting = asyncio.create_task(asyncio.to_thread(target.tell, "count 40"))
                 for more in (second, xmm, hooks, second):  # `hooks` again: back from a plan that reads vector registers
-                    wanted = [NewPlan(spec.id, spec.address, thunks[first.id], spec.plan) for spec, first in zip(more, hooks, strict=True) if first.id in thunks]
+                    pairs = [(spec, thunks[first.id]) for spec, first in zip(more, hooks, strict=True) if first.id in thunks]
+                    wanted = [NewPlan(spec.id, spec.address, thunk, spec.plan) for spec, thunk in pairs]
                     assert await asyncio.to_thread(replan, target.pid, reply.remote_address, wanted) == {plan.hook for plan in wanted}
                 await counting
                 pool.set_recording(False)

@@ -147,7 +147,8 @@ def test_without_debug_info_what_to_do_is_told(tmp_path: Path) -> None:
     build_id = ElfFile.open(str(path)).build_id
     assert "no debug info" in explanation and "symbolsPath" in explanation and "-g" in explanation
     assert build_id is None or f".build-id/{build_id[:2]}/{build_id[2:]}.debug" in explanation
-    debugged = _compiled(tmp_path, "static inline int refund(int a) { return a * 3 + 1; }\nint main(int c, char **v) { (void)v; return refund(c); }", "-O2", "-g")
+    source = "static inline int refund(int a) { return a * 3 + 1; }\nint main(int c, char **v) { (void)v; return refund(c); }"
+    debugged = _compiled(tmp_path, source, "-O2", "-g")
     explanation = _resolve(debugged, "refund").patterns[0].explanation or ""
     assert "inlined" in explanation and "no debug info" not in explanation
 
