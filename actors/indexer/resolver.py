@@ -8,7 +8,7 @@ from typing import Final
 
 from actors.indexer.binary import Binary
 from actors.indexer.dwarf.abbreviations import DwarfError
-from actors.indexer.dwarf.line_files import declared_at
+from actors.indexer.dwarf.functions import declared_at
 from actors.indexer.explain import Explainer
 from actors.indexer.matching import Match, Skipped, match_addresses, match_names
 from actors.indexer.pattern import Pattern, parse

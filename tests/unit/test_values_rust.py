@@ -133,7 +133,4 @@ def test_a_vector_of_the_layout_before_1_83() -> None:
 def test_wrappers_that_hold_themselves_end() -> None:
     types = table(record("Loop", 8, Member("inner", 6, 0)))
     assert isinstance(Part(types, 6).unwrapped().node, Record)
-    inner, levels = shown(types, 6, bytes(8)), 0
-    while isinstance(inner, dict):
-        inner, levels = inner["inner"], levels + 1
-    assert inner == "<cut>" and levels < 64
+    assert shown(types, 6, bytes(8)) == "Loop"

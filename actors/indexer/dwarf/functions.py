@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.abbreviations import Abbreviation, DwarfError
 from actors.indexer.dwarf.file import DwarfFile
+from actors.indexer.dwarf.line_files import declaring_file
 from actors.indexer.dwarf.named_entries import attribute_at
 from actors.indexer.dwarf.quick_find import find
 from actors.indexer.dwarf.ranges import UnitMap, entry_point
@@ -173,4 +174,13 @@ def linkage_name_of(entry: Entry) -> str | None:
             name = one.text(attribute)
             if name is not None:
                 return name
+    return None
+
+
+def declared_at(function: Entry) -> tuple[str, int | None] | None:
+    """(source file, line) of a function's definition. Raises DwarfError."""
+    for one in origins(function):
+        if one.has(dw.DECL_FILE):
+            file = declaring_file(one)
+            return None if file is None else (file, one.number(dw.DECL_LINE))
     return None

@@ -8,7 +8,6 @@ from typing import Final
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.abbreviations import DwarfError
-from actors.indexer.dwarf.functions import origins
 from actors.indexer.dwarf.unit import Entry, Unit
 from actors.indexer.leb import unsigned
 
@@ -17,19 +16,10 @@ _PATH: Final = 1  # DW_LNCT_path
 _DIRECTORY: Final = 2  # DW_LNCT_directory_index
 
 
-def declared_at(function: Entry) -> tuple[str, int | None] | None:
-    """(source file, line) of a function's definition. Raises DwarfError."""
-    for one in origins(function):
-        index = one.number(dw.DECL_FILE)
-        if index is not None:
-            file = _file(one.unit, index)
-            return None if file is None else (file, one.number(dw.DECL_LINE))
-    return None
-
-
-def _file(unit: Unit, index: int) -> str | None:
-    names = file_names(unit)
-    return names[index] if 0 <= index < len(names) else None
+def declaring_file(entry: Entry) -> str | None:
+    """Raises DwarfError."""
+    index, names = entry.number(dw.DECL_FILE), file_names(entry.unit)
+    return names[index] if index is not None and 0 <= index < len(names) else None
 
 
 def file_names(unit: Unit) -> list[str]:

@@ -12,9 +12,12 @@ from typing import Final
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.abbreviations import DwarfError
+from actors.indexer.dwarf.language import language_of
+from actors.indexer.dwarf.line_files import declaring_file
 from actors.indexer.dwarf.unit import Entry, Unit
 
 _SCOPES: Final = frozenset({dw.NAMESPACE, dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE})
+_TYPES: Final = _SCOPES - {dw.NAMESPACE} | {dw.ENUMERATION_TYPE, dw.TYPEDEF}
 _FUNCTIONS: Final = frozenset({dw.SUBPROGRAM, dw.LEXICAL_BLOCK, dw.INLINED_SUBROUTINE})
 ANONYMOUS: Final = "(anonymous namespace)::"
 _DEPTH_MAX: Final = 200
@@ -50,11 +53,12 @@ def scopes_of(entry: Entry) -> str:
 
 
 def _copy(entry: Entry) -> tuple[object, ...] | None:
-    """Equal for what other units have of the same header: a name and its place in the source, which instances of a class template have in common."""
+    """Equal for what other units have of the same C++ type: its name and its place in the source, which instances of a class template have in common.
+    One line of Rust is many types and variables: what a macro writes has the macro's place."""
     raw = entry.attributes
-    if dw.NAME not in raw or dw.DECL_LINE not in raw or entry.unit.signature is not None:
+    if entry.tag not in _TYPES or dw.NAME not in raw or dw.DECL_LINE not in raw or entry.unit.signature is not None or language_of(entry.unit) != "c++":
         return None
-    return entry.tag, raw[dw.NAME], raw[dw.DECL_LINE][1], raw.get(dw.DECL_COLUMN, (0, 0))[1], raw.get(dw.BYTE_SIZE, (0, 0))[1]
+    return entry.tag, raw[dw.NAME], declaring_file(entry), *(raw.get(one, (0, 0))[1] for one in (dw.DECL_LINE, dw.DECL_COLUMN, dw.BYTE_SIZE))
 
 
 def qualifier(unit: Unit, at: int, depth: int = 0) -> str:
