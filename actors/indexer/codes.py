@@ -19,16 +19,21 @@ from actors.indexer.elf import ElfFile
 from actors.indexer.inheritance import Inheritance
 from actors.indexer.symbols import read_table
 from strobe.model.type_nodes import Record, TypeId
+from strobe.values.behind import DYN, names_trait
 from strobe.values.bundle import Code
 
 CLASSES_MAX: Final = 400
+VTABLES_MAX: Final = 20_000
 MANAGERS_MAX: Final = 200
 _TYPE: Final = "typeinfo for "
 _RUST_VTABLE: Final = re.compile(rb"<[^\0]{1,500} as ([^\0]{1,300})>::\{vtable\}(?=\0)")
 _LIBRARY: Final = ("std::", "__gnu_cxx::", "__cxxabiv1::")  # its own classes behind its own: what they hold is shown by forms
 _ANY: Final = ("std::any", "std::__1::any")
-_MANAGED: Final = (("std::any::_Manager_internal<", ">::_S_manage"), ("std::any::_Manager_external<", ">::_S_manage"))
-_HANDLED: Final = tuple((f"std::{version}__any_imp::_{size}Handler<", ">::__handle") for version in ("", "__1::") for size in ("Small", "Large"))
+_SMALL: Final = {True: "any", False: "boxed any"}
+_MANAGED: Final = tuple((f"std::any::_Manager_{kind}ternal<", ">::_S_manage", _SMALL[kind == "in"]) for kind in ("in", "ex"))
+_HANDLED: Final = tuple(
+    (f"std::{version}__any_imp::_{size}Handler<", ">::__handle", _SMALL[size == "Small"]) for version in ("", "__1::") for size in ("Small", "Large")
+)
 
 
 class CodeSymbols:
@@ -42,8 +47,9 @@ class CodeSymbols:
     def codes(self, graph: TypeGraph, module: str, end: float) -> tuple[Code, ...]:
         """Adds to the graph the types that may stand behind its own, as many as there is time for until `end`. Raises nothing on damaged debug info."""
         records = {node.name: number for number, node in enumerate(graph.table().nodes) if isinstance(node, Record)}
-        found = {**self._classes(graph, records, end), **self._held(graph, records, end), **self._concrete(graph, records, end)}
-        return tuple(Code(module, address, number) for address, number in sorted(found.items()))
+        classes = {address: (number, "class") for address, number in self._classes(graph, records, end).items()}
+        found = {**classes, **self._held(graph, records, end), **self._concrete(graph, records, end)}
+        return tuple(Code(module, address, number, role) for address, (number, role) in sorted(found.items()))
 
     def _classes(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, TypeId]:
         """Where objects of a class point to in its vtable → the class; of the graph's polymorphic ones and those that are derived from them."""
@@ -62,25 +68,27 @@ class CodeSymbols:
                 found.update(dict.fromkeys(places, number))
         return found
 
-    def _held(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, TypeId]:
-        """Manager function of std::any → what is in it."""
-        found: dict[int, TypeId] = {}
-        for address, name in self._managers if any(name in records for name in _ANY) else ():
+    def _held(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, tuple[TypeId, str]]:
+        """Manager function of std::any → what is in it, and whether it lies in it."""
+        found: dict[int, tuple[TypeId, str]] = {}
+        for address, name, role in self._managers if any(name in records for name in _ANY) else ():
             if time.monotonic() < end and (number := _named(graph, name)) is not None:
-                found[address] = number
+                found[address] = number, role
         return found
 
-    def _concrete(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, TypeId]:
+    def _concrete(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, tuple[TypeId, str]]:
         """Rust's vtables, each described as a variable → what they are for; of the traits that the graph has objects of."""
-        objects = [name for name in records if "dyn " in name]
-        found: dict[int, TypeId] = {}
-        for name, trait in self._rust_vtables if objects else ():
-            if time.monotonic() < end and any(f"dyn {trait}" in one for one in objects):
-                for entry in self._index.variables(name, end):
-                    location, kind = location_of(entry), type_of(entry)
-                    concrete = None if kind is None else kind.reference(dw.CONTAINING_TYPE)
-                    if location.kind == "address" and isinstance(location.value, int) and concrete is not None:
-                        found[location.value] = graph.type(concrete)
+        objects = [name for name in records if DYN in name]
+        wanted = [(name, trait) for name, trait in self._rust_vtables if any(names_trait(one, trait) for one in objects)] if objects else []
+        found: dict[int, tuple[TypeId, str]] = {}
+        for name, trait in wanted[:CLASSES_MAX]:
+            if time.monotonic() > end:
+                break
+            for entry in self._index.variables(name, end):
+                location, kind = location_of(entry), type_of(entry)
+                concrete = None if kind is None else kind.reference(dw.CONTAINING_TYPE)
+                if location.kind == "address" and isinstance(location.value, int) and concrete is not None:
+                    found[location.value] = graph.type(concrete), DYN + trait
         return found
 
     @cached_property
@@ -88,7 +96,7 @@ class CodeSymbols:
         """(name of the variable, trait)."""
         strings = self._index.strings
         found = {match[0].decode("utf-8", "replace"): match[1].decode("utf-8", "replace") for match in _RUST_VTABLE.finditer(strings)}
-        return list(found.items())[:CLASSES_MAX]
+        return list(found.items())[:VTABLES_MAX]
 
     @cached_property
     def _class_names(self) -> dict[str, str]:
@@ -97,16 +105,16 @@ class CodeSymbols:
         return {raw: name.removeprefix(_TYPE) for raw, name in names.items() if name is not None and name.startswith(_TYPE)}
 
     @cached_property
-    def _managers(self) -> list[tuple[int, str]]:
-        """(address, what is in the std::any)."""
-        found: dict[int, str] = {}
+    def _managers(self) -> list[tuple[int, str, str]]:
+        """(address, what is in the std::any, role)."""
+        found: dict[int, tuple[str, str]] = {}
         for part in (b"_S_manage", b"8__handle"):
             for address, raw in self._symbols(part):
                 name = (itanium.demangle(raw) or "").partition("(")[0]
-                for before, after in (*_MANAGED, *_HANDLED):
+                for before, after, role in (*_MANAGED, *_HANDLED):
                     if name.startswith(before) and name.endswith(after):
-                        found[address] = name[len(before) : -len(after)].rstrip()
-        return list(found.items())[:MANAGERS_MAX]
+                        found[address] = name[len(before) : -len(after)].rstrip(), role
+        return [(address, *told) for address, told in found.items()][:MANAGERS_MAX]
 
     def _symbols(self, part: bytes) -> Iterator[tuple[int, str]]:
         """Functions whose mangled names have `part`."""

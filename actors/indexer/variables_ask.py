@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from actors.indexer.binary import Binary
@@ -139,7 +140,7 @@ class VariablesAnswer:
             for name, candidate in one.found:
                 variables.setdefault(name, []).append(self._found(ask, module, candidate, first))
             types.update({name: shifted_number(number, first) for name, number in one.types.items() if name not in types})
-            codes += [Code(code.module, code.address, shifted_number(code.type, first)) for code in one.codes]
+            codes += [replace(code, type=shifted_number(code.type, first)) for code in one.codes]
             for name, functions in (one.search.stack_of if one.search else {}).items():
                 locals_of.setdefault(name, functions)
         key, body = Bundle(merged.table(), tuple(codes)).pack()

@@ -13,11 +13,14 @@ from strobe.model.types import TypeTable
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """`address`: link-time, in `module`: where objects of the class point to (in its vtable), std::any's manager function, Rust's vtable."""
+    """`address`: link-time, in `module`: where objects of the class point to (in its vtable), std::any's manager function, Rust's vtable.
+
+    `role`: which of these: `class`, `any` (the value lies in it) or `boxed any`, and for Rust's `dyn shop::Shape`, the trait as vtables have it."""
 
     module: str
     address: int
     type: TypeId
+    role: str = "class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Bundle:
 
     def pack(self) -> tuple[str, bytes]:
         """(key, bytes). Equal bundles have equal keys."""
-        body: bytes = msgpack.packb([self.table.to_wire(), [[code.module, code.address, code.type] for code in self.codes]])
+        body: bytes = msgpack.packb([self.table.to_wire(), [[code.module, code.address, code.type, code.role] for code in self.codes]])
         return hashlib.sha256(body).hexdigest()[:16], body
 
     @classmethod

@@ -222,6 +222,7 @@ class Erased:
     small: int = 0  # std::any: values up to this size lie in the object
     skip: int = 0
     counts: tuple[tuple[str, Number], ...] = ()  # as an Owner's, behind the pointer at `offset`; where there are any, the value's address is shown too
+    trait: str = ""  # "dyn": a name of the type, with `dyn shop::Shape` in it
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ def counted(part: Part, argument: str) -> Form | None:
     if value is None or not counts:
         return None
     if vtable is not None:
-        return Erased("dyn", vtable.offset, data.offset, boxed=True, skip=value.offset, counts=counts)
+        return Erased("dyn", vtable.offset, data.offset, boxed=True, skip=value.offset, counts=counts, trait=argument)
     number = None if length is None else length.number()
     return None if number is None else _of_length(data, value, number, argument, counts)
 

@@ -138,7 +138,7 @@ def fat_pointer(table: TypeTable, record: Record) -> Form | None:
     """The form of `&str`, `&[T]`, `Box<[T]>`, `*const [T]`, `&dyn Trait` …; None for what is none of these."""
     members = {member.name: member for member in record.members}
     if members.keys() == {"pointer", "vtable"}:
-        return Erased("dyn", members["vtable"].offset, members["pointer"].offset, boxed=True)
+        return Erased("dyn", members["vtable"].offset, members["pointer"].offset, boxed=True, trait=record.name)
     if members.keys() != {"data_ptr", "length"}:
         return None
     data, length = members["data_ptr"], members["length"]

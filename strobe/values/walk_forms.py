@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from strobe.lanes.layout import WalkFlag, WalkOp
 from strobe.model.type_nodes import TypeId
 from strobe.values import forms
+from strobe.values.behind import BEHIND_MAX
+from strobe.values.bundle import Code
 from strobe.values.forms import Form, Number
-from strobe.values.walk_steps import NOTHING, Step, is_plain
+from strobe.values.walk_steps import IN_PAGE, NOTHING, Condition, Step, is_plain
 
 if TYPE_CHECKING:
     from strobe.values.walk_programs import Programs
@@ -177,14 +179,30 @@ class FormSteps:
         return found + self._counted(_Row(form.pointer, stride, self._programs.elements, form.length, skip=form.skip), at, form.target, depth - 1)
 
     def _erased(self, form: forms.Erased, at: int, depth: int) -> list[Step]:
-        """Nothing of a value's own pointers is followed: its type is not known here."""
+        """As each of the types that it may be, told by where in its page its code is; of others the first bytes."""
+        known = self._programs.behind(form)
+        found = [step for code in known for step in self._known(form, code, at, depth)]
         if form.kind == "function" or depth <= 0:
-            return []
+            return found
         if form.kind == "dyn" and form.skip:  # its counts too
-            return [Step(WalkOp.POINT, at + form.offset, form.skip + ERASED_BYTES, flags=WalkFlag.SOFT)]
+            return [*found, Step(WalkOp.POINT, at + form.offset, form.skip + ERASED_BYTES, flags=WalkFlag.SOFT)]
         if form.kind == "dyn":
-            return [Step(WalkOp.DYNAMIC, at + form.offset, limit=ERASED_BYTES, a=at + form.code)]
-        return [Step(WalkOp.POINT, at + form.offset, ERASED_BYTES, flags=WalkFlag.SOFT)] if form.boxed or form.small else []
+            return [*found, Step(WalkOp.DYNAMIC, at + form.offset, limit=ERASED_BYTES, a=at + form.code)]
+        is_told = 0 < len(known) < BEHIND_MAX
+        return found if is_told else [*found, Step(WalkOp.POINT, at + form.offset, ERASED_BYTES, flags=WalkFlag.SOFT)]
+
+    def _known(self, form: forms.Erased, code: Code, at: int, depth: int) -> list[Step]:
+        """For a value of the code's type."""
+        size = self._programs.size(code.type)
+        if code.role == "any":
+            steps = self._programs.object(code.type, at + form.offset, depth) if size <= form.small else []
+        elif depth <= 0:
+            steps = []
+        else:
+            alignment = max(1, self._programs.alignment(code.type))
+            steps = self._programs.point(at + form.offset, code.type, depth - 1, -(-form.skip // alignment) * alignment)
+        test = Condition(at + form.code, 2, IN_PAGE, code.address & IN_PAGE, code.address & IN_PAGE)
+        return [test.step(self._programs.anonymous(steps))] if steps else []
 
     def _counted(self, row: _Row, at: int, element: TypeId | None = None, depth: int = 0) -> list[Step]:
         """`at`: where the object begins that has the row's pointers and number. Without an element there is nothing to follow in them."""

@@ -13,11 +13,12 @@ from typing import Final
 from strobe.lanes.layout import WalkFlag, WalkOp
 from strobe.model.type_nodes import Array, Member, Pointer, Record, TypeId, VariantPart
 from strobe.model.types import TypeTable
+from strobe.values.behind import behind
 from strobe.values.bundle import Code
-from strobe.values.forms import Form, Number
+from strobe.values.forms import Erased, Form, Number
 from strobe.values.registry import Formatters
 from strobe.values.walk_forms import FormSteps
-from strobe.values.walk_steps import BYTES_MAX, NOTHING, Condition, Step, condition
+from strobe.values.walk_steps import BYTES_MAX, IN_PAGE, NOTHING, Condition, Step, condition
 
 DYNAMIC_BYTES: Final = 192  # more than its class says, for an object that may be of a derived class
 FLEXIBLE_BYTES: Final = 256
@@ -25,7 +26,6 @@ POINTER_BYTES: Final = 8
 VTABLE_HEAD: Final = 16  # before where objects point: how far the whole object is, and its type's information
 STEPS_MAX: Final = 256  # of one program
 DERIVED_MAX: Final = 24  # classes that an object of another is tried for
-IN_PAGE: Final = 0xFFF
 _NESTING_MAX: Final = 48
 _BASES_MAX: Final = 64
 
@@ -47,7 +47,9 @@ class Programs:
         self._needed: dict[int, int] = {}
         self._nesting = 0
         self._form_steps = FormSteps(self)
-        self._derived = derived_classes(table, codes)
+        self._codes = codes
+        self._derived = derived_classes(table, [code for code in codes if code.role == "class"])
+        self._behind: dict[tuple[str, str], list[Code]] = {}
 
     def __getitem__(self, program: int) -> tuple[Step, ...]:
         """Its steps. Only what `finish` has finished is whole."""
@@ -101,6 +103,16 @@ class Programs:
     def size(self, number: TypeId) -> int:
         """Bytes, as the reader has them; 0 for what has none."""
         return self._shapes.of(number).size or 0
+
+    def alignment(self, number: TypeId) -> int:
+        return self._shapes.alignment(number)
+
+    def behind(self, form: Erased) -> list[Code]:
+        """What a value of the form may be."""
+        key = (form.kind, form.trait)
+        if key not in self._behind:
+            self._behind[key] = behind(form, self._codes)
+        return self._behind[key]
 
     def form(self, number: TypeId) -> Form | None:
         return self._formatters.form(self._table, number)

@@ -15,6 +15,7 @@ NOTHING: Final = -1  # a target without a program
 LIMIT_MAX: Final = 0xFFFF
 _LOW: Final = 0xFFFF_FFFF
 WORD_MAX: Final = (1 << 64) - 1
+IN_PAGE: Final = 0xFFF  # of an address: the same wherever its file is loaded
 BYTES_MAX: Final = 1 << 24  # of an object, an element, a node, and of what is read of them (agent/native/recorder_walk.h)
 _DISPATCHES: Final = frozenset({WalkOp.EACH, WalkOp.WHEN})
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +15,9 @@ from actors.indexer.project_formatters import project_formatters
 from strobe.values.bundle import Bundle
 from tests.harness.gdb import entries
 from tests.harness.plan_cores import Core, shown
-from tests.harness.targets import TARGETS, program, require
+from tests.harness.recorded_cores import recorded, without_addresses
+from tests.harness.targets import program
 
-GDB_S: Final = 120
-_ADDRESS: Final = re.compile(r"0x[0-9a-f]{6,}")
 _NAME: Final = re.compile(r"(case_[a-z_]+?)(?:\[|B|[A-Z]|$)")
 LAST: Final = {"id": 2, "items": [], "next": None, "note": "last", "total": 0.5}
 FIRST: Final = {
@@ -40,6 +37,10 @@ CALLS: Final[dict[str, dict[str, Any]]] = {
     "case_second_base": {"named": {"@": "0x…", "class": "shop::Both", "name": "named"}},
     "case_owner": {"owner": {"@": "0x…", **CIRCLE}},
     "case_any": {"any": {"shop::Point": {"x": 7, "y": 8}}},
+    "case_any_text": {"any": {"std::string": "a text in an any"}},
+    "case_any_large": {"any": {"shop::Large": {"numbers": [1, 2, *[0] * 88], "last": "after many numbers"}}},
+    "case_any_pointer": {"any": {"@": "0x…", "*": {"shop::Order *": {"@": "0x…", **LAST}}}},
+    "case_any_nothing": {"any": None, "after": 6},
     "case_choice": {"choice": {"std::string": "chosen, and long enough"}, "maybe": {"x": 9, "y": 10}},
     "case_complex": {"number": "1.5-2.5i", "wide": 3.25},
     "case_null": {"order": None, "text": None},
@@ -63,7 +64,10 @@ def _own_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("compiler", "flags"),
-    [("g++", ("-O0",)), ("g++", ("-O2",)), pytest.param("clang++", ("-O0", "-fstandalone-debug"), id="clang"), ("g++", ("-O1", "-gdwarf-4", "-no-pie"))],
+    [
+        ("g++", ("-O0",)), ("g++", ("-O2",)), pytest.param("clang++", ("-O0", "-fstandalone-debug"), id="clang"), ("g++", ("-O1", "-gdwarf-4", "-no-pie")),
+        pytest.param("clang++", ("-O0", "-gdwarf-4", "-stdlib=libc++"), id="libc++"),
+    ],
 )
 def test_what_a_plan_copies_shows_all_of_it(compiler: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     path = program("indexer/handed.cpp", *flags, compiler=compiler)
@@ -73,7 +77,7 @@ def test_what_a_plan_copies_shows_all_of_it(compiler: str, flags: tuple[str, ...
     bundle = Bundle.unpack(body)
     seen: set[str] = set()
     wrong: list[str] = []
-    for call in _recorded(path, functions, tmp_path):
+    for call in recorded(path, functions, tmp_path):
         name = _NAME.search(call["function"])
         assert name is not None
         plan = planned.plans[functions[call["function"]]]
@@ -81,30 +85,9 @@ def test_what_a_plan_copies_shows_all_of_it(compiler: str, flags: tuple[str, ...
         expected = CALLS.get(name[1], {}) if call["at"] == "enter" else {"return": RETURNS[name[1]]} if name[1] in RETURNS else {}
         for value, said in expected.items():
             seen.add(f"{name[1]}.{value}")
-            if value in found and (ours := _without_addresses(found[value])) != said:
+            if value in found and (ours := without_addresses(found[value])) != said:
                 wrong.append(f"{name[1]}.{value}:\n  ours {json.dumps(ours)}\n  true {json.dumps(said)}")
             elif value not in found:
                 wrong.append(f"{name[1]}.{value}: not captured")
     assert not wrong, "\n".join(wrong)
     assert len(seen) == sum(map(len, CALLS.values())) + len(RETURNS)
-
-
-def _recorded(path: Path, functions: dict[str, int], folder: Path) -> list[dict[str, Any]]:
-    asked = folder / "ask.json"
-    asked.write_text(json.dumps({"functions": functions, "pie": path.read_bytes()[16] == 3}))
-    script = TARGETS / "indexer" / "record_cores.py"
-    environment = {**os.environ, "RECORD_IN": str(asked), "RECORD_OUT": str(folder)}
-    command = [require("gdb"), "-nx", "-batch", "-iex", "set debuginfod enabled off", "-x", str(script), str(path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GDB_S, stdin=subprocess.DEVNULL, check=False)
-    answered = folder / "calls.json"
-    assert answered.exists(), done.stdout[-2000:] + done.stderr[-2000:]
-    calls: list[dict[str, Any]] = json.loads(answered.read_text())
-    return calls
-
-
-def _without_addresses(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_addresses(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_without_addresses(one) for one in value]
-    return _ADDRESS.sub("0x…", value) if isinstance(value, str) else value

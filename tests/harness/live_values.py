@@ -5,6 +5,7 @@ It prints `group|type|address`, then for each member `expect|name|JSON`, and `re
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 from collections.abc import Iterator
@@ -13,9 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
+from actors.indexer.codes import CodeSymbols
 from actors.indexer.demangle import demangle
+from actors.indexer.dwarf.type_graph import TypeGraph
 from strobe.model.type_nodes import Record, TypeId
 from strobe.model.types import TypeTable
+from strobe.values.bundle import Code
 from strobe.values.memory import Missing
 from tests.harness.gdb import entries
 from tests.harness.type_facts import Typed
@@ -111,11 +115,12 @@ class LiveSymbols:
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """What debug info says of the groups: the number of each one's type, and Rust's vtables by address."""
+    """What debug info says of the groups: the number of each one's type, and Rust's vtables by address. `codes`: as plans have them."""
 
     table: TypeTable
     numbers: list[TypeId]
     symbols: LiveSymbols
+    codes: tuple[Code, ...] = ()
 
 
 def types_of(live: Live, *, names: bool = True) -> Types:
@@ -123,6 +128,7 @@ def types_of(live: Live, *, names: bool = True) -> Types:
     graph = typed.graph(nodes=20_000)
     numbers = [graph.named(group.type) for group in live.groups]
     vtables = [one for name in _ended_by(_VTABLE, typed.file.elf.bytes_of(".debug_str")) for one in graph.variables(name)]
+    codes = codes_of(typed, graph)
     table = graph.table()
     types: dict[int, TypeId] = {}
     for vtable in vtables:
@@ -132,7 +138,11 @@ def types_of(live: Live, *, names: bool = True) -> Types:
     found = [number for number in numbers if number is not None]
     assert len(found) == len(live.groups), [group.type for group, number in zip(live.groups, numbers, strict=True) if number is None]
     assert not table.cut
-    return Types(table, found, LiveSymbols(_functions(live) if names else {}, types))
+    return Types(table, found, LiveSymbols(_functions(live) if names else {}, types), codes)
+
+
+def codes_of(typed: Typed, graph: TypeGraph) -> tuple[Code, ...]:
+    return CodeSymbols(typed.file.elf, None, typed.index).codes(graph, str(typed.path), math.inf)
 
 
 def _functions(live: Live) -> dict[int, str]:

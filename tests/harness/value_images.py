@@ -30,7 +30,7 @@ class _Whole(Memory):
 
 def copied(memory: LiveMemory, types: Types, number: TypeId, address: int) -> Image:
     """What the recorder copies of the object at `address`, at its own address."""
-    walks = WalkCompiler(types.table, Formatters.built_in(), elements=100, text=1024)
+    walks = WalkCompiler(types.table, Formatters.built_in(), elements=100, text=1024, codes=types.codes)
     at = walks.at(address, number, depth=3)
     section = walks.section()
     steps = [Step(WalkOp(op), *rest) for op, *rest in (struct.unpack_from("<BBHIIIQQ", section, place) for place in range(0, len(section), WALK_STEP_BYTES))]

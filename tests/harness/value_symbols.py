@@ -8,7 +8,7 @@ from typing import Final
 
 from actors.indexer.dwarf.type_graph import TypeGraph
 from strobe.model.type_nodes import TypeId
-from tests.harness.live_values import Live, LiveSymbols, Types
+from tests.harness.live_values import Live, LiveSymbols, Types, codes_of
 from tests.harness.targets import require
 from tests.harness.type_facts import Typed
 
@@ -20,13 +20,15 @@ _WORD: Final = 8
 
 def typed(live: Live) -> Types:
     """Of the groups' types, with all classes that have a vtable and all types that an any holds."""
-    graph = Typed.open(live.path).graph(nodes=50_000)
+    debug_info = Typed.open(live.path)
+    graph = debug_info.graph(nodes=50_000)
     numbers = [graph.named(group.type) for group in live.groups]
     functions, types = _codes(live, graph)
+    codes = codes_of(debug_info, graph)
     table = graph.table()
     found = [number for number in numbers if number is not None]
     assert len(found) == len(live.groups) and not table.cut
-    return Types(table, found, LiveSymbols(functions, types))
+    return Types(table, found, LiveSymbols(functions, types), codes)
 
 
 def _codes(live: Live, graph: TypeGraph) -> tuple[dict[int, str], dict[int, TypeId]]:

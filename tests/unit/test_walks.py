@@ -12,6 +12,7 @@ from strobe.lanes.layout import WALK_NOTHING, WalkFlag, WalkOp
 from strobe.model.type_nodes import VOID, Array, Base, Integer, Member, Node, Pointer, Record, Typedef, TypeId, Variant, VariantPart
 from strobe.model.types import FIRST_NODES, TypeTable
 from strobe.values import forms
+from strobe.values.behind import names_trait
 from strobe.values.bundle import Code
 from strobe.values.forms import Form, Number
 from strobe.values.registry import Formatters
@@ -155,6 +156,53 @@ def test_derived_classes_are_told_by_their_vtables_place_in_its_page() -> None:
         [(WalkOp.WHEN, 0, 2, 0xFFF, 2, NO_FLAG, 0xD38, 0xD38)],
         [(WalkOp.TEXT, 16, 1, 1024, None, NO_FLAG, 0, 0)],
     ]
+
+
+def test_what_is_behind_a_trait_object_is_told_by_its_vtables_place_in_its_page() -> None:
+    types = Types()
+    circle = types.record(24, (types.text(), 16))
+    roles = [(0x4D38, "dyn shop::Shape"), (0x4E10, "dyn shop::Other"), (0x4F20, "class")]
+    number = types.formed(16, forms.Erased("dyn", 8, 0, boxed=True, trait="&dyn shop::Shape"))
+    compiler = types.compiler(codes=[Code("program", address, circle, role) for address, role in roles])
+    compiler.program(number, 2)
+    assert programs(compiler.section()) == [
+        [(WalkOp.WHEN, 8, 2, 0xFFF, 1, NO_FLAG, 0xD38, 0xD38), (WalkOp.DYNAMIC, 0, 0, 256, None, NO_FLAG, 8, 0)],
+        [(WalkOp.POINT, 0, 24, 0, 2, NO_FLAG, 0, 0)],
+        [(WalkOp.TEXT, 16, 1, 1024, None, NO_FLAG, 0, 0)],
+    ]
+
+
+def test_what_is_in_an_any_lies_in_it_or_is_pointed_to() -> None:
+    types = Types()
+    item = types.record(24, (types.text(), 16))
+    number = types.formed(16, forms.Erased("any", 0, 8, small=8))
+    codes = [Code("program", 0x1010, types.text(), "any"), Code("program", 0x1020, item, "boxed any"), Code("program", 0x1030, item, "any")]
+    compiler = types.compiler(codes=codes)
+    compiler.program(number, 1)
+    assert programs(compiler.section()) == [
+        [(WalkOp.WHEN, 0, 2, 0xFFF, 1, NO_FLAG, 0x010, 0x010), (WalkOp.WHEN, 0, 2, 0xFFF, 2, NO_FLAG, 0x020, 0x020)],
+        [(WalkOp.TEXT, 8, 1, 1024, None, NO_FLAG, 0, 0)],
+        [(WalkOp.POINT, 8, 24, 0, 3, NO_FLAG, 0, 0)],
+        [(WalkOp.TEXT, 16, 1, 1024, None, NO_FLAG, 0, 0)],
+    ], "one that is too large to lie in it is not followed as if it did"
+
+
+@pytest.mark.parametrize(
+    ("name", "trait", "has"),
+    [
+        ("&dyn shop::Shape", "shop::Shape", True),
+        ("alloc::boxed::Box<dyn shop::Shape, alloc::alloc::Global>", "shop::Shape", True),
+        ("&(dyn core::error::Error + core::marker::Send)", "core::error::Error", True),
+        ("&dyn core::ops::function::Fn<(u16), Output=u16>", "core::ops::function::Fn<(u16)>", True),
+        ("&dyn core::future::future::Future<Output=u16>", "core::future::future::Future", True),
+        ("&dyn shop::Shapely", "shop::Shape", False),
+        ("&dyn shop::Shape::Inner", "shop::Shape", False),
+        ("&dyn core::ops::function::FnMut<(u16)>", "core::ops::function::Fn<(u16)>", False),
+        ("&shop::Shape", "shop::Shape", False),
+    ],
+)
+def test_traits_in_names_of_types(name: str, trait: str, has: bool) -> None:
+    assert names_trait(name, trait) is has
 
 
 def test_rust_variants() -> None:

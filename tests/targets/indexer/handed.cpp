@@ -20,6 +20,7 @@ struct Shape { virtual ~Shape() {} int id = 1; };
 struct Circle : Shape { double radius = 2.5; std::string label = "a circle with a long label"; };
 struct Named { virtual ~Named() {} std::string name = "named"; };
 struct Both : Shape, Named { int more = 7; };
+struct Large { int numbers[90]; std::string last; };
 enum class Mood { calm = 1, wild = 2 };
 
 CASE int case_pointer(const Order *order) { return order->id; }
@@ -34,6 +35,10 @@ CASE int case_second_base(Named *named) { return (int)named->name.size(); }
 CASE int case_owner(std::unique_ptr<Shape> owner) { return owner->id; }
 CASE int case_shared(const std::shared_ptr<Point> &shared) { return shared->x; }
 CASE int case_any(const std::any &any) { return std::any_cast<Point>(any).y; }
+CASE int case_any_text(const std::any &any) { return (int)std::any_cast<const std::string &>(any).size(); }
+CASE int case_any_large(std::any any) { return (int)std::any_cast<const Large &>(any).last.size(); }
+CASE int case_any_pointer(const std::any *any) { return std::any_cast<Order *>(*any)->id; }
+CASE int case_any_nothing(const std::any &any, int after) { return any.has_value() + after; }
 CASE int case_choice(std::variant<int, std::string> choice, std::optional<Point> maybe) { return (int)choice.index() + maybe->x; }
 CASE int case_complex(std::complex<double> number, long double wide) { return (int)(number.real() + wide); }
 CASE int case_null(const Order *order, std::string *text) { return order == nullptr && text == nullptr; }
@@ -57,6 +62,8 @@ int main() {
     long sum = case_pointer(&first) + case_reference(first, 3) + case_by_value(first, 4) + case_string("not so short a text") + case_point({3, 4}, Mood::wild);
     sum += case_span({"span", 4}, 5) + case_map({{"one", 1}, {"two", 2}}) + case_shape(&circle) + case_second_base(&both);
     sum += case_owner(std::make_unique<Circle>()) + case_shared(std::make_shared<Point>(Point{5, 6})) + case_any(std::any(Point{7, 8}));
+    const std::any held = &last;
+    sum += case_any_text(std::string("a text in an any")) + case_any_large(Large{{1, 2}, "after many numbers"}) + case_any_pointer(&held) + case_any_nothing({}, 6);
     sum += case_choice(std::string("chosen, and long enough"), Point{9, 10}) + case_complex({1.5, -2.5}, 3.25L) + case_null(nullptr, nullptr) + case_bad((Order *)16);
     sum += case_give_order(4).id + case_give_point(5).x + (long)case_give_string(40).size() + (long)case_give_vector().size() + case_give_pointer(first)->price;
     sum += case_give_owner()->id + (long)case_give_wide(6);
