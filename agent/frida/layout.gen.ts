@@ -75,6 +75,8 @@ export const POOL = {
     loads: { offset: 292, type: "u32", count: 1 },
     loads_seen: { offset: 296, type: "u32", count: 1 },
     unloads: { offset: 300, type: "u32", count: 1 },
+    image_floor: { offset: 304, type: "u32", count: 1 },
+    images_left_out: { offset: 312, type: "u64", count: 1 },
 } as const satisfies Record<string, Field>;
 
 export const HOOK_SIZE = 32;

@@ -131,7 +131,10 @@ struct lane_pool {
     uint32_t loads;
     uint32_t loads_seen;
     uint32_t unloads;
-    uint8_t gap1[3792];
+    uint32_t image_floor;
+    uint8_t gap1[4];
+    uint64_t images_left_out;
+    uint8_t gap2[3776];
 };
 _Static_assert(sizeof(struct lane_pool) == 4096, "lane_pool");
 _Static_assert(offsetof(struct lane_pool, magic) == 0, "lane_pool.magic");
@@ -158,6 +161,8 @@ _Static_assert(offsetof(struct lane_pool, loading_pid) == 288, "lane_pool.loadin
 _Static_assert(offsetof(struct lane_pool, loads) == 292, "lane_pool.loads");
 _Static_assert(offsetof(struct lane_pool, loads_seen) == 296, "lane_pool.loads_seen");
 _Static_assert(offsetof(struct lane_pool, unloads) == 300, "lane_pool.unloads");
+_Static_assert(offsetof(struct lane_pool, image_floor) == 304, "lane_pool.image_floor");
+_Static_assert(offsetof(struct lane_pool, images_left_out) == 312, "lane_pool.images_left_out");
 
 struct lane_hook {
     uint64_t calls;

@@ -121,10 +121,21 @@ static void x87_put(const struct values *values, uint32_t number, uint8_t *to)
         __asm__ volatile("fdecstp");
 }
 
+/* The target writes faster than the store takes in: the call itself is kept. */
+static NOINLINE void image_leave_out(uint8_t *place)
+{
+    SHARED_ADD(&pool->images_left_out, 1);
+    descriptor_put(place, 0, 0, LANE_STRING_STATE_OK);
+}
+
 /* What the WALK steps copy, and where it is. */
 static uint32_t image_put(const struct strobe_hook *hook, const struct strobe_plan_op *steps, const struct strobe_plan_op *image, struct capture *to, uint32_t used)
 {
     uint32_t begin = (used + 7) & ~7u, end = to->room & ~7u;
+    if (UNLIKELY(pool->chunks_free < (int32_t)pool->image_floor)) {
+        image_leave_out(to->payload + image->dst);
+        return used;
+    }
     if (begin > end)
         begin = end = used;
     if (end - begin > (uint32_t)image->imm)

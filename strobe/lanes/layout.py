@@ -83,6 +83,8 @@ POOL: Final = (
     Field("loads", 292, "u32"),  # futex: counts the times that libraries came, in that process
     Field("loads_seen", 296, "u32"),  # futex: how many of them the session has dealt with
     Field("unloads", 300, "u32"),  # counts the times that libraries went
+    Field("image_floor", 304, "u32"),  # with fewer free chunks than this no images are made: calls are worth more than the objects they were given
+    Field("images_left_out", 312, "u64"),
 )
 
 HOOK: Final = (

@@ -123,6 +123,7 @@ class Pool:
             self.shortfall = f"The pool cannot grow beyond {have * CHUNK_BYTES >> 20} MiB ({error.strerror}): bursts may lose records sooner."
             return False
         self.header["chunk_count"] = wanted
+        self.header["image_floor"] = _image_floor(int(self.header["reserve_chunks"]), wanted, self.chunks_most)
         self.add_free(wanted - have)
         return True
 
@@ -227,7 +228,13 @@ def _map(path: Path, file: int) -> Pool:
     )
 
 
+def _image_floor(reserve: int, chunk_count: int, most: int) -> int:
+    """An eighth of what traces may use while the pool may still grow, then a quarter."""
+    return reserve + chunk_count // (8 if chunk_count < most else 4)
+
+
 def _fill_header(header: NDArray[np.void], chunk_count: int, file_bytes: int, clock: Clock) -> None:
+    reserve, chunks_most = max(1, chunk_count // 8), (file_bytes - CHUNKS_OFFSET) // CHUNK_BYTES
     values: dict[str, Any] = {
         "version": LAYOUT_VERSION,
         "clock": clock,
@@ -240,7 +247,8 @@ def _fill_header(header: NDArray[np.void], chunk_count: int, file_bytes: int, cl
         "chunks_offset": CHUNKS_OFFSET,
         "pool_bytes": file_bytes,
         "recording": 1,
-        "reserve_chunks": max(1, chunk_count // 8),
+        "reserve_chunks": reserve,
+        "image_floor": _image_floor(reserve, chunk_count, chunks_most),
         "chunks_free": chunk_count,
         "magic": POOL_MAGIC,  # last: whoever sees it sees the rest
     }

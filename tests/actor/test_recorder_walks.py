@@ -13,7 +13,7 @@ from strobe.lanes.layout import REGION_BYTES, EntryFlag, Kind, RegionState
 from strobe.values.memory import Image
 from tests.harness.recorder import Run, recorder_library, run_selftest, temporary_pool
 from tests.harness.targets import program, require
-from tests.harness.walk_images import check
+from tests.harness.walk_images import Images, check
 
 SCENARIOS = ["structs", "texts", "arrays", "strings", "parts", "lists", "trees", "deques", "tables", "b_trees", "addresses"]
 LIBRARIES = {"libstdc++": ("g++", ("-O2",)), "libc++": ("clang++", ("-O2", "-stdlib=libc++"))}
@@ -49,6 +49,19 @@ def test_budgets(budget: int) -> None:
         assert images.flags[0] & EntryFlag.TRUNCATED
         assert all(region.state == RegionState.OK for region in regions[:-1])
         assert not regions or len(regions[0].data) == 24 or regions[0].state == RegionState.CUT
+
+
+def test_images_are_left_out_before_calls_are() -> None:
+    """A pool that could not hold all images holds all calls, the first ones with theirs; the others are counted."""
+    run = run_selftest("walks.cpp", "many", 8000, chunks=8, compiler="g++")
+    images = Images(run)
+    assert run.recording.dropped_by_kind == [0] * 16
+    assert sorted(images.payloads) == list(range(8000))
+    with_image = [call for call in range(8000) if images.regions(call)]
+    assert with_image == list(range(len(with_image)))
+    assert 2000 < len(with_image) < 7000
+    assert all(len(images.regions(call)[0].data) == 320 for call in with_image)
+    assert int(run.pool.header["images_left_out"]) == 8000 - len(with_image)
 
 
 def long_double(ten: bytes) -> float:

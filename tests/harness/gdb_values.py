@@ -70,16 +70,19 @@ def linkage_names(program: Path, names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def by_gdb(load: Load, functions: Iterable[str], calls: Sequence[int], values: int, work: Path) -> tuple[dict[Call, Values], dict[Call, Values]]:
-    """The values of those calls in two runs; `values`: how many are shown of an argument at most."""
+def by_gdb(
+    load: Load, functions: Iterable[str], calls: Sequence[int], values: int, work: Path, noise: int = 20
+) -> tuple[dict[Call, Values], dict[Call, Values]]:
+    """The values of those calls in two runs; `values`: how many are shown of an argument at most; `noise`: how many calls of each function begin and
+    end with noise below their stack, in the second run."""
     addresses = entries(load.program)
     wanted = {name: addresses[name] for name in functions}
     with ThreadPoolExecutor(2) as runs:
-        first, second = (runs.submit(_run, load, wanted, calls, values, work / name, noise=noise) for name, noise in (("still", False), ("moved", True)))
+        first, second = (runs.submit(_run, load, wanted, calls, values, work / name, noise=noisy) for name, noisy in (("still", 0), ("moved", noise)))
         return first.result(), second.result()
 
 
-def _run(load: Load, functions: Mapping[str, int], calls: Sequence[int], values: int, work: Path, *, noise: bool) -> dict[Call, Values]:
+def _run(load: Load, functions: Mapping[str, int], calls: Sequence[int], values: int, work: Path, *, noise: int) -> dict[Call, Values]:
     work.mkdir()
     setup = [*MOVED, f"set environment LD_PRELOAD {program('indexer/shift_heap.c', '-O1', '-shared', '-fPIC')}"] if noise else []
     asked, answered = work / "ask.json", work / "calls.json"

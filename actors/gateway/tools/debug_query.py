@@ -19,6 +19,7 @@ _DESCRIPTION: Final = "Timeline (calls, output, crashes) by filters or sql; even
 _CURSOR_LIKE: Final = "eyJ0" * 32  # room for the cursor that a shorter page gets
 _EVENT_TOKENS_LEAST: Final = 40  # no event in both forms is smaller, so a page never needs more of them
 _VALUES_LEAST: Final = 16  # tokens for an event's values
+_VALUES_LEFT_OUT: Final = "valuesLeftOut"  # the cause under which the collector counts them
 _NOT_FILTERS: Final = ("session_id", "sql", "max_tokens")
 
 
@@ -122,10 +123,18 @@ async def _result(reply: store.QueryReply, limit: int, call: Call) -> QueryResul
         last_event_id=reply.last_event_id,
         settled_until_ns=reply.settled_until_ns,
         pids=list(reply.pids) if reply.pids and len(reply.pids) > 1 else None,
-        events_dropped={cause: number for cause, number in reply.events_dropped.items() if number},
+        events_dropped={cause: number for cause, number in reply.events_dropped.items() if number and cause != _VALUES_LEFT_OUT},
         crash=reply.crash,
-        warnings=[*reply.warnings, *([cut] if cut else [])],
+        warnings=[*reply.warnings, *_without_values(reply), *([cut] if cut else [])],
     )
+
+
+def _without_values(reply: store.QueryReply) -> list[str]:
+    number = reply.events_dropped.get(_VALUES_LEFT_OUT)
+    if not number:
+        return []
+    what = f"{number:,} events of this session have <not captured> for what arguments point to: the target called faster than its calls could be stored."
+    return [f"{what} Trace fewer functions, or set a lower serializationDepth."]
 
 
 def _lean(event: dict[str, Any]) -> dict[str, Any]:

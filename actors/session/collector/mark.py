@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from strobe.runtime.envelope import pack, unpack
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 @dataclass(frozen=True)

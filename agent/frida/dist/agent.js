@@ -123,7 +123,9 @@
     loading_pid: { offset: 288, type: "u32", count: 1 },
     loads: { offset: 292, type: "u32", count: 1 },
     loads_seen: { offset: 296, type: "u32", count: 1 },
-    unloads: { offset: 300, type: "u32", count: 1 }
+    unloads: { offset: 300, type: "u32", count: 1 },
+    image_floor: { offset: 304, type: "u32", count: 1 },
+    images_left_out: { offset: 312, type: "u64", count: 1 }
   };
   var HOOK_SIZE = 32;
   var HOOK = {

@@ -180,6 +180,8 @@ class Shown:
         try:
             if kind.code in POINTERS:
                 return self.pointer(value, kind, depth)
+            if is_incomplete(kind):
+                return f"{UNKNOWN}what {kind} is made of>"
             if kind.code in RECORDS:
                 found = self.contained(self, value, kind, depth)
                 return self.record(value, kind, depth) if found is NotImplemented else found

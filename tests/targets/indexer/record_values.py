@@ -1,7 +1,7 @@
 """Runs inside gdb (`gdb -x`): arguments and results of chosen calls, as strobe/values/README.md would have them shown, by gdb's own knowledge.
 
 In: environment RECORD_IN, a JSON file {"functions": {linkage name: link-time address}, "calls": [numbers of the calls wanted of each, from 1], "values":
-how many are shown of an argument at most, "arguments": "...", "pie": bool, "noise": bool, "setup": [gdb commands]}; out: RECORD_OUT, a JSON list of {function, call,
+how many are shown of an argument at most, "arguments": "...", "pie": bool, "noise": how many calls of each function get noise below their stack, "setup": [gdb commands]}; out: RECORD_OUT, a JSON list of {function, call,
 arguments: {name: value}, result?}. For optimised code, whose debug info says where arguments are at a function's first instruction.
 """
 
@@ -20,8 +20,8 @@ ASK = json.load(open(os.environ["RECORD_IN"]))
 WANTED = set(ASK["calls"])
 CALLS = []
 NOISE = bytes(range(0xA1, 0xFF)) * 168  # no addresses; written below the stack at calls and returns: what the program itself didn't write there is then noise
-NOISY_CALLS = 20  # of each function
-LAST = max(max(WANTED), NOISY_CALLS if ASK["noise"] else 0)
+LAST = max(max(WANTED), ASK["noise"])
+STARTS_MAX = 40
 
 
 def shown(read):
@@ -91,7 +91,20 @@ class Enter(gdb.Breakpoint):
 
 for command in ("set pagination off", "set confirm off", "set breakpoint pending off", "set print object off", "set print elements 200", *ASK["setup"]):
     gdb.execute(command)
+
+
+def is_moved():
+    """No upper half of an address of stack or program is one that there is without randomisation (0x7fff…, 0x5555…)."""
+    registers = [int(gdb.parse_and_eval(name)) & (2**64 - 1) for name in ("$sp", "$pc")]
+    program = min(int(line.split()[0], 16) for line in gdb.execute("info proc mappings", to_string=True).splitlines() if line.split()[:1] and line.split()[0].startswith("0x"))
+    return all(register >> 32 != 0x7FFF for register in registers) and program >> 40 != 0x55
+
+
 gdb.execute("starti " + ASK["arguments"])
+for _ in range(STARTS_MAX if ASK["noise"] else 0):
+    if is_moved():
+        break
+    gdb.execute("starti " + ASK["arguments"])
 mapping = min(int(line.split()[0], 16) for line in gdb.execute("info proc mappings", to_string=True).splitlines() if line.endswith(gdb.current_progspace().filename))
 base = mapping if ASK["pie"] else 0
 for name, address in ASK["functions"].items():

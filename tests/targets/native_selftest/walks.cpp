@@ -334,6 +334,15 @@ static void budgets()
         expect(0, all, 24);
 }
 
+// As many calls with an image each.
+static void many()
+{
+    std::vector<long> numbers(40, 7);
+    walk({point(0, 40 * sizeof(long)), end});
+    for (int i = 0; i < int(argument); i++)
+        take(numbers.data(), i);
+}
+
 typedef float Vector __attribute__((vector_size(16)));
 struct Big { long words[5]; };
 extern "C" {
@@ -375,7 +384,7 @@ int main(int count, char **arguments)
 {
     static const struct { const char *name; void (*run)(); } scenarios[] = {
         {"structs", structs}, {"texts", texts}, {"arrays", arrays}, {"strings", strings}, {"parts", parts}, {"lists", lists}, {"trees", trees},
-        {"deques", deques}, {"tables", tables}, {"b_trees", b_trees}, {"addresses", addresses}, {"budgets", budgets}, {"registers", registers},
+        {"deques", deques}, {"tables", tables}, {"b_trees", b_trees}, {"addresses", addresses}, {"budgets", budgets}, {"many", many}, {"registers", registers},
     };
     if (count < 5)
         fail("RECORDER POOL SCENARIO ARGUMENT");
