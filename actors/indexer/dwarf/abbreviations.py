@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+import re
+from typing import Final, NamedTuple
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.leb import signed, unsigned
 
 _ATTRIBUTES_MAX: Final = 1000
 _SHAPES_MAX: Final = 50_000
+# A code that is not 0, then: tag, whether there are children, (attribute, form, and what follows DW_FORM_implicit_const) any number of times, (0, 0)
+_WRITTEN: Final = re.compile(
+    rb"([\x80-\xff]{0,4}[\x01-\x7f])([\x80-\xff]{0,4}[\x00-\x7f][\x00\x01]"
+    rb"(?:(?!\0\0)[\x80-\xff]{0,4}[\x00-\x7f](?:\x21[\x80-\xff]{0,9}[\x00-\x7f]|[\x00-\x20\x22-\x7f]|[\x80-\xff]{1,4}[\x00-\x7f])){0,1000}\0\0)"
+)
 
 
 class DwarfError(Exception):
@@ -21,8 +26,7 @@ Step = tuple[int, int]
 FIXED, ULEB, ULEB_BLOCK, BLOCK, STRING, SIBLING, INDIRECT = range(7)
 
 
-@dataclass(frozen=True, slots=True)
-class Abbreviation:
+class Abbreviation(NamedTuple):
     """`fixed`: bytes of all attributes, or -1. `steps`: how to step over them, adjacent fixed ones merged, the sibling on its own."""
 
     code: int
@@ -42,11 +46,15 @@ def read_table(data: bytes, offset: int, offset_bytes: int, wanted: int = 0) -> 
     at = offset
     try:
         while True:
-            code, at = unsigned(data, at)
+            code, after = unsigned(data, at)
             if code == 0 or code in table:
                 return table
-            abbreviation, at = _read_one(data, at, code, offset_bytes)
-            table[code] = abbreviation
+            found = _WRITTEN.match(data, at)
+            shape = None if found is None else _shapes.get((found[2], offset_bytes))
+            if found is not None and shape is not None:
+                table[code], at = Abbreviation(code, *shape), found.end()
+            else:
+                table[code], at = _read_one(data, after, code, offset_bytes)
             if code == wanted:
                 return table
     except (IndexError, ValueError) as error:
@@ -54,9 +62,9 @@ def read_table(data: bytes, offset: int, offset_bytes: int, wanted: int = 0) -> 
 
 
 def _read_one(data: bytes, at: int, code: int, offset_bytes: int) -> tuple[Abbreviation, int]:
+    start = at
     tag, at = unsigned(data, at)
     children, at = data[at] == 1, at + 1
-    start = at
     attributes: list[tuple[int, int, int]] = []
     while len(attributes) < _ATTRIBUTES_MAX:
         attribute = data[at]
@@ -71,26 +79,19 @@ def _read_one(data: bytes, at: int, code: int, offset_bytes: int) -> tuple[Abbre
         if form == dw.F_IMPLICIT_CONST:
             implicit, at = signed(data, at)
         if attribute == 0 and form == 0:
-            return Abbreviation(code, tag, children, *_shape(data[start:at], tuple(attributes), offset_bytes)), at
+            if len(_shapes) >= _SHAPES_MAX:
+                _shapes.clear()
+            shape = _shapes[data[start:at], offset_bytes] = (tag, children, *_measured(tuple(attributes), offset_bytes))
+            return Abbreviation(code, *shape), at
         attributes.append((attribute, form, implicit))
     raise ValueError("too many attributes")
 
 
-Shape = tuple[tuple[tuple[int, int, int], ...], int, tuple[Step, ...], bool, int, bool]
-_shapes: dict[tuple[bytes, int], Shape] = {}  # units have many in common
+Measured = tuple[tuple[tuple[int, int, int], ...], int, tuple[Step, ...], bool, int, bool]  # Abbreviation's fields from `attributes` on
+_shapes: dict[tuple[bytes, int], tuple[int, bool, *Measured]] = {}  # by what is written after the code: units have many in common
 
 
-def _shape(written: bytes, attributes: tuple[tuple[int, int, int], ...], offset_bytes: int) -> Shape:
-    """Abbreviation's fields from `attributes` on."""
-    key = (written, offset_bytes)
-    if key not in _shapes:
-        if len(_shapes) >= _SHAPES_MAX:
-            _shapes.clear()
-        _shapes[key] = _measured(attributes, offset_bytes)
-    return _shapes[key]
-
-
-def _measured(attributes: tuple[tuple[int, int, int], ...], offset_bytes: int) -> Shape:
+def _measured(attributes: tuple[tuple[int, int, int], ...], offset_bytes: int) -> Measured:
     steps: list[Step] = []
     low_pc_at = -1
     for attribute, form, _ in attributes:

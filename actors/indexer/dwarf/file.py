@@ -5,12 +5,15 @@ from __future__ import annotations
 import bisect
 import struct
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.abbreviations import Abbreviation, DwarfError, read_table
 from actors.indexer.dwarf.unit import Entry, Unit
 from actors.indexer.elf import ElfFile
+
+if TYPE_CHECKING:
+    from actors.indexer.dwarf.ranges import UnitMap
 
 _UNITS_MAX: Final = 1_000_000
 _TABLES_MAX: Final = 4096
@@ -24,6 +27,7 @@ class DwarfFile:
         self.elf = elf
         self._tables: dict[tuple[int, int], dict[int, Abbreviation]] = {}
         self.prefixes: dict[tuple[object, ...], str] = {}  # scopes.scopes_of's
+        self.unit_map: UnitMap | None = None  # ranges.unit_map's
 
     @cached_property
     def info(self) -> bytes:

@@ -11,7 +11,7 @@ from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.line_files import declaring_file
 from actors.indexer.dwarf.named_entries import attribute_at
 from actors.indexer.dwarf.quick_find import find
-from actors.indexer.dwarf.ranges import UnitMap, entry_point
+from actors.indexer.dwarf.ranges import entry_point, unit_map
 from actors.indexer.dwarf.unit import Entry, Unit, Wanted
 from actors.indexer.leb import encoded
 
@@ -30,13 +30,10 @@ class FunctionFinder:
 
     def __init__(self, file: DwarfFile) -> None:
         self._file = file
-        self._units: UnitMap | None = None
 
     def find(self, address: int, linkage_name: str) -> Entry | None:
         """The concrete entry of the function that begins at `address`; where several share it (folded code), the one of that name."""
-        if self._units is None:
-            self._units = UnitMap(self._file)
-        offset = self._units.find(address)
+        offset = unit_map(self._file).find(address)
         if offset is None:
             return None
         unit = self._file.unit_at(offset)
@@ -95,15 +92,19 @@ def _range_lists(unit: Unit, address: bytes) -> Iterator[int]:
 def _checked(unit: Unit, at: int, address: int, linkage_name: str) -> Entry | None:
     try:
         entry = unit.entry(at)
-        right = entry is not None and entry_point(entry) == address and _same(linkage_name_of(entry) or "", linkage_name)
+        right = entry is not None and entry_point(entry) == address and _is_called(linkage_name_of(entry) or "", linkage_name)
     except DwarfError:  # not an entry's beginning: it only looked like one
         return None
     return entry if right else None
 
 
-def _same(name: str, symbol: str) -> bool:
-    """Symbols of clones have a suffix, those of a constructor's or destructor's variants another number."""
+def _is_called(name: str, symbol: str) -> bool:
+    """Symbols of clones have a suffix, those of a constructor's or destructor's variants another number. Debug info has no linkage names of functions
+    that other units can't call: such a one's own name is somewhere in the symbol."""
     plain = symbol.partition(".")[0]
+    own = name.partition("<")[0]
+    if plain.startswith("_Z") and not name.startswith("_Z"):
+        return f"{len(own.encode())}{own}" in plain
     return name == plain or (len(name) == len(plain) and _VARIANT.sub(r"\1", name) == _VARIANT.sub(r"\1", plain))
 
 

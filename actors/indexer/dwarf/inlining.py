@@ -10,7 +10,7 @@ from typing import Final, Literal
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.functions import linkage_name_of
-from actors.indexer.dwarf.mentions import mentions
+from actors.indexer.dwarf.mentions import mentions, written
 from actors.indexer.dwarf.unit import Entry, Unit
 
 _UNITS_MAX: Final = 16
@@ -30,7 +30,7 @@ def fate_of(file: DwarfFile, name: str, end: float) -> Fate | None:
     """What became of the function called `name` (without scopes); None when debug info has no such function, or time is up first
     (`end`, on the monotonic clock). Raises DwarfError."""
     best: Fate | None = None
-    for unit, _ in islice(mentions(file, name, end), _UNITS_MAX):
+    for unit in islice(mentions(file, written(file, name), end), _UNITS_MAX):
         if time.monotonic() > end:
             break
         for entry in _named(unit, name):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import bisect
+import operator
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from actors.indexer.dwarf import constants as dw
@@ -16,45 +19,58 @@ _SHORT: Final = 8  # compilers write names in entries themselves that are no lon
 _STRINGS_MAX: Final = 64  # places in .debug_str where one name may end: linkers share endings
 
 
-def mentions(file: DwarfFile, name: str, end: float) -> Iterator[tuple[Unit, list[bytes] | None]]:
-    """(unit, bytes of which an entry of that name contains some; None: any entry may), until `end` on the monotonic clock. Each unit once.
-    Raises DwarfError."""
+@dataclass(frozen=True, slots=True)
+class Needles:
+    """How entries have one name: `offsets`, references to its text; `plain`, all that may be in the entry itself."""
+
+    offsets: list[bytes]
+    plain: list[bytes]
+
+    def of(self, unit: Unit) -> list[bytes] | None:
+        """Bytes of which an entry of that name contains some; None: any entry may. Raises DwarfError."""
+        return None if unit.first < unit.end and unit.root.has(dw.STR_OFFSETS_BASE) else self.plain
+
+
+def written(file: DwarfFile, name: str) -> Needles:
     needle = name.encode() + b"\0"
     offsets = [at.to_bytes(4, "little") for at in _occurrences(file.elf.bytes_of(".debug_str"), needle)]
-    plain = [*offsets, needle] if not offsets or len(needle) <= _SHORT else offsets
+    return Needles(offsets, [*offsets, needle] if not offsets or len(needle) <= _SHORT else offsets)
+
+
+def mentions(file: DwarfFile, name: Needles, end: float) -> Iterator[Unit]:
+    """Units whose entries may have the name, until `end` on the monotonic clock. Each unit once. Raises DwarfError."""
     seen: set[int] = set()
     for units, data in ((file.units, file.info), (file.old_type_units, file.elf.bytes_of(".debug_types"))):
         starts = [unit.offset for unit in units]
-        for wanted in plain:
+        for wanted in name.plain:
             for unit in _containing(units, starts, data, wanted):
                 if time.monotonic() > end:
                     return
                 if id(unit) not in seen:
                     seen.add(id(unit))
-                    yield unit, None if unit.first < unit.end and unit.root.has(dw.STR_OFFSETS_BASE) else plain
-    for unit in _by_index(file, offsets):
+                    yield unit
+    for unit in _by_index(file, name.offsets):
         if time.monotonic() > end:
             return
         if id(unit) not in seen:
             seen.add(id(unit))
-            yield unit, None
+            yield unit
 
 
 def mentioning(file: DwarfFile, needle: bytes, end: float) -> Iterator[Unit]:
-    """Units that have these bytes, those that were read before first, until `end` on the monotonic clock. Raises DwarfError."""
-    known = {unit: None for unit in file.units if unit.is_known}
-    for unit in known:
-        if find(unit.data, needle, unit.first, unit.end) >= 0:
-            yield unit
+    """Units that may have these bytes: first those that were read before, then others that do have them, until `end` on the monotonic clock.
+    Raises DwarfError."""
+    known = [unit.is_known for unit in file.units]
+    for unit in [unit for unit, read in zip(file.units, known, strict=True) if read]:
+        yield unit
         if time.monotonic() > end:
             return
-    for units, data in ((file.units, file.info), (file.old_type_units, file.elf.bytes_of(".debug_types"))):
-        starts = [unit.offset for unit in units]
-        for unit in _containing(units, starts, data, needle):
+    runs = [[unit for unit, _ in run] for read, run in groupby(zip(file.units, known, strict=True), key=operator.itemgetter(1)) if not read]
+    for units, data in [*((run, file.info) for run in runs), (file.old_type_units, file.elf.bytes_of(".debug_types"))]:
+        for unit in _containing(units, [unit.offset for unit in units], data, needle):
             if time.monotonic() > end:
                 return
-            if unit not in known:
-                yield unit
+            yield unit
 
 
 def _occurrences(strings: bytes, needle: bytes) -> list[int]:
@@ -68,13 +84,14 @@ def _occurrences(strings: bytes, needle: bytes) -> list[int]:
 
 
 def _containing(units: list[Unit], starts: list[int], data: bytes, wanted: bytes) -> Iterator[Unit]:
-    hit = find(data, wanted, 0, len(data))
+    """The units are next to each other."""
+    if not units:
+        return
+    hit = find(data, wanted, units[0].first, units[-1].end)
     while hit >= 0:
-        index = bisect.bisect_right(starts, hit) - 1
-        if index < 0 or hit >= units[index].end:
-            return
-        yield units[index]
-        hit = find(data, wanted, units[index].end, len(data))
+        unit = units[bisect.bisect_right(starts, hit) - 1]
+        yield unit
+        hit = find(data, wanted, unit.end, units[-1].end)
 
 
 def _by_index(file: DwarfFile, offsets: list[bytes]) -> Iterator[Unit]:

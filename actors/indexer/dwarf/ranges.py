@@ -128,6 +128,13 @@ class UnitMap:
         return None
 
 
+def unit_map(file: DwarfFile) -> UnitMap:
+    """Made once for each file."""
+    if file.unit_map is None:
+        file.unit_map = UnitMap(file)
+    return file.unit_map
+
+
 def _own_ranges(unit: Unit) -> list[tuple[int, int, int]]:
     try:
         if unit.root.tag != dw.COMPILE_UNIT:

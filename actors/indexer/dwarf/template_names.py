@@ -9,6 +9,7 @@ from typing import Final
 _DEPTH_MAX: Final = 100
 _LENGTH_MAX: Final = 4096  # of names that are looked into
 _INLINE_NAMESPACES: Final = re.compile(r"\bstd::(?:__cxx11|__1|__ndk1|__fs)::")
+_PLAIN: Final = re.compile(r"[^'<(\[{,>)\]}]+")
 _HEAD: Final = re.compile(r"[\w:~$]+$")
 _OPERATOR: Final = re.compile(r"operator\s*[<>=\-]*$")
 # Last template arguments that are defaults of the standard library's templates, by how they begin
@@ -66,7 +67,9 @@ def _part(name: str, at: int, stops: str, depth: int) -> tuple[str | None, int]:
                 return None, at
             out = _closed(out, mark, parts)
         else:
-            out, at = out + mark, at + 1
+            plain = _PLAIN.match(name, at)
+            end = at + 1 if plain is None else plain.end()
+            out, at = out + name[at:end], end
     return out, at
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.file import DwarfFile
+from actors.indexer.dwarf.homes import Homes
 from actors.indexer.dwarf.language import language_of
-from actors.indexer.dwarf.mentions import mentioning, mentions
+from actors.indexer.dwarf.mentions import mentioning, mentions, written
 from actors.indexer.dwarf.named_entries import NamePlaces, entries_at, name_places
 from actors.indexer.dwarf.scopes import scopes_of
 from actors.indexer.dwarf.template_names import tidy, tidy_rust
@@ -31,6 +33,7 @@ class TypeIndex:
 
     def __init__(self, file: DwarfFile) -> None:
         self._file = file
+        self._homes = Homes(file)
         self._definitions: dict[tuple[str, int], Entry | None] = {}
         self._specified: dict[int, dict[int, int]] = {}  # unit → declaration → definition of variables
 
@@ -72,7 +75,7 @@ class TypeIndex:
         scope, own = split_scope(wanted)
         near: list[Entry] = []
         for spelling in self._spellings(own, scope):
-            for entry in named_entries(self._file, spelling, tags, end):
+            for entry in named_entries(self._file, spelling, tags, end, first=self._homes.of(scope, own)):
                 full = _plain(scopes_of(entry) + spelling)
                 if full == wanted and not entry.has(dw.DECLARATION):
                     yield entry
@@ -98,7 +101,7 @@ class TypeIndex:
         return (unit.entry(at) if at is not None else None) or declared
 
     def _search_definition(self, declared: Entry, own: str, name: str, end: float) -> Entry | None:
-        for entry in entries_named_like(self._file, declared, own, _AGGREGATES, end):
+        for entry in entries_named_like(self._file, declared, own, _AGGREGATES, end, self._homes.of(scopes_of(declared), own)):
             if _family(entry.tag) == _family(declared.tag) and not entry.has(dw.DECLARATION) and scopes_of(entry) + own == name:
                 return entry
         return None
@@ -120,20 +123,25 @@ class TypeIndex:
         return found
 
 
-def named_entries(file: DwarfFile, own: str, tags: frozenset[int], end: float, *, inside_functions: bool = False) -> Iterator[Entry]:
-    """Entries of these tags whose DW_AT_name is `own`, until `end`."""
-    for unit, needles in mentions(file, own, end):
-        yield from _named_in(unit, own, needles, tags, end, inside_functions=inside_functions)
+def named_entries(
+    file: DwarfFile, own: str, tags: frozenset[int], end: float, *, inside_functions: bool = False, first: Sequence[Unit] = ()
+) -> Iterator[Entry]:
+    """Entries of these tags whose DW_AT_name is `own`, until `end`; those in the units `first` are the first, and may come once more."""
+    needles = written(file, own)
+    for unit in first:
+        yield from _named_in(unit, own, needles.of(unit), tags, end, inside_functions=inside_functions)
+    for unit in mentions(file, needles, end):
+        yield from _named_in(unit, own, needles.of(unit), tags, end, inside_functions=inside_functions)
 
 
-def entries_named_like(file: DwarfFile, example: Entry, own: str, tags: frozenset[int], end: float) -> Iterator[Entry]:
+def entries_named_like(file: DwarfFile, example: Entry, own: str, tags: frozenset[int], end: float, first: Sequence[Unit]) -> Iterator[Entry]:
     """Entries of these tags that define something called like `example`, until `end`. A linker keeps a text once: all of them refer to it alike."""
     form, value = example.attributes[dw.NAME]
     if form not in (dw.F_STRP, dw.F_STRING):
-        yield from named_entries(file, own, tags, end)
+        yield from named_entries(file, own, tags, end, first=first)
         return
     needle = value + b"\0" if isinstance(value, bytes) else value.to_bytes(example.unit.offset_bytes, "little")
-    for unit in mentioning(file, needle, end):
+    for unit in chain(first, mentioning(file, needle, end)):
         yield from _named_in(unit, own, [needle], tags, end, defined_only=True)
 
 

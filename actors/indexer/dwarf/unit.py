@@ -100,9 +100,6 @@ class Wanted:
     rarely: frozenset[int] = frozenset()
     attribute: int = 0
 
-    def shape(self, shape: Abbreviation) -> bool:
-        return shape.tag in self.tags or (shape.tag in self.rarely and any(one[0] == self.attribute for one in shape.attributes))
-
 
 @dataclass(slots=True, eq=False)
 class Unit:
@@ -244,7 +241,10 @@ class Unit:
     def codes_of(self, wanted: Wanted) -> frozenset[int]:
         """Codes of the abbreviations that are wanted."""
         if wanted not in self._codes:
-            self._codes[wanted] = frozenset(code for code, shape in self.table.items() if wanted.shape(shape))
+            likely, attribute = wanted.tags | wanted.rarely, wanted.attribute
+            shapes = [shape for shape in self.table.values() if shape.tag in likely]
+            found = [shape.code for shape in shapes if shape.tag in wanted.tags or any(one[0] == attribute for one in shape.attributes)]
+            self._codes[wanted] = frozenset(found)
         return self._codes[wanted]
 
     def skip(self, at: int) -> tuple[int, int, Abbreviation | None]:
