@@ -47,16 +47,17 @@ class CodeSymbols:
     def codes(self, graph: TypeGraph, module: str, end: float) -> tuple[Code, ...]:
         """Adds to the graph the types that may stand behind its own, as many as there is time for until `end`. Raises nothing on damaged debug info."""
         records = {node.name: number for number, node in enumerate(graph.table().nodes) if isinstance(node, Record)}
-        classes = {address: (number, "class") for address, number in self._classes(graph, records, end).items()}
-        found = {**classes, **self._held(graph, records, end), **self._concrete(graph, records, end)}
-        return tuple(Code(module, address, number, role) for address, (number, role) in sorted(found.items()))
+        others = {**self._held(graph, records, end), **self._concrete(graph, records, end)}
+        found = [Code(module, address, number, role) for address, (number, role) in others.items()]
+        found += [Code(module, address, number, top=top) for address, (number, top) in self._classes(graph, records, end).items()]
+        return tuple(sorted(found, key=lambda code: code.address))
 
-    def _classes(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, TypeId]:
-        """Where objects of a class point to in its vtable → the class; of the graph's polymorphic ones and those that are derived from them."""
+    def _classes(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, tuple[TypeId, int]]:
+        """Where objects of a class point to in its vtable → the class, and where in the object; of the graph's polymorphic ones and those derived from them."""
         nodes = graph.table().nodes
         dynamic = {name: number for name, number in records.items() if isinstance(node := nodes[number], Record) and node.polymorphic}
         mangled = {raw: name for raw, name in self._class_names.items() if name in dynamic} if dynamic else {}
-        found: dict[int, TypeId] = {}
+        found: dict[int, tuple[TypeId, int]] = {}
         for raw in [*mangled, *sorted(self._inheritance.derived(set(mangled)))[:CLASSES_MAX]]:
             if not (places := self._inheritance.pointed(raw)):
                 continue
@@ -65,7 +66,7 @@ class CodeSymbols:
             if number is None and not name.startswith(_LIBRARY) and time.monotonic() < end:
                 number = _named(graph, name)
             if number is not None:
-                found.update(dict.fromkeys(places, number))
+                found.update({place: (number, top) for place, top in places})
         return found
 
     def _held(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, tuple[TypeId, str]]:

@@ -41,15 +41,17 @@ class Inheritance:
             found |= fresh
         return found - classes
 
-    def pointed(self, name: str) -> list[int]:
-        """Where objects of the class, and the bases in them, point to in its vtable: the words before are an offset to the top and the class's type."""
+    def pointed(self, name: str) -> list[tuple[int, int]]:
+        """Where objects of the class, and the bases in them, point to in its vtable, and how far from the object's start they lie: the words before are an
+        offset to the top and the class's type."""
         place, own = self._vtables.get(name), self._types.get(name)
         if place is None:
             return []
         address, size = place
         words = [self._word(address + at) for at in range(0, min(size, VTABLE_WORDS_MAX * _WORD), _WORD)]
         found = [at for at in range(1, len(words)) if own is not None and words[at] == own[0] and _is_near(words[at - 1])]
-        return [address + _WORD * (at + 1) for at in found] or [address + _WORD * _TOP_AND_TYPE]
+        tops = [(address + _WORD * (at + 1), -words[at - 1] % (1 << 64)) for at in found]
+        return tops or [(address + _WORD * _TOP_AND_TYPE, 0)]
 
     @cached_property
     def _types(self) -> dict[str, tuple[int, int]]:

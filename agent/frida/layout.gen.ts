@@ -45,9 +45,9 @@ export const StringState = { OK: 0, NULL: 1, UNREADABLE: 2, TRUNCATED: 3 } as co
 
 export const RegionState = { OK: 0, UNREADABLE: 1, CUT: 2 } as const;
 
-export const WalkFlag = { END_POINTER: 1, COUNT_32: 2, NOT: 4, SENTINEL: 8, THREAD_LOCAL: 16, SOFT: 32, COUNTED: 64 } as const;
+export const WalkFlag = { END_POINTER: 1, COUNT_32: 2, NOT: 4, SENTINEL: 8, THREAD_LOCAL: 16, SOFT: 32, COUNTED: 64, TOLD: 128 } as const;
 
-export const WalkOp = { END: 0, POINT: 1, TEXT: 2, ARRAY: 3, EACH: 4, WHEN: 5, LIST: 6, TREE: 7, BLOCKS: 8, RING: 9, SWISS: 10, BTREE: 11, AT: 12, MAPPED: 13, DYNAMIC: 14 } as const;
+export const WalkOp = { END: 0, POINT: 1, TEXT: 2, ARRAY: 3, EACH: 4, WHEN: 5, LIST: 6, TREE: 7, BLOCKS: 8, RING: 9, SWISS: 10, BTREE: 11, AT: 12, MAPPED: 13, DYNAMIC: 14, NEAR: 15 } as const;
 
 export const POOL_SIZE = 4096;
 export const POOL = {

@@ -88,6 +88,7 @@
 #define LANE_WALK_FLAG_THREAD_LOCAL 16u
 #define LANE_WALK_FLAG_SOFT 32u
 #define LANE_WALK_FLAG_COUNTED 64u
+#define LANE_WALK_FLAG_TOLD 128u
 
 #define LANE_WALK_OP_END 0u
 #define LANE_WALK_OP_POINT 1u
@@ -104,6 +105,7 @@
 #define LANE_WALK_OP_AT 12u
 #define LANE_WALK_OP_MAPPED 13u
 #define LANE_WALK_OP_DYNAMIC 14u
+#define LANE_WALK_OP_NEAR 15u
 
 struct lane_pool {
     uint64_t magic;

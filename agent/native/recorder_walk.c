@@ -35,6 +35,22 @@ static void walk_dynamic(struct walker *walker, const struct lane_walk_step *ste
     walk_visit(walker, step, address, take, bytes > take ? LANE_REGION_STATE_CUT : LANE_REGION_STATE_OK, 1);
 }
 
+/* What is around the object itself: the whole of which it is a base, or its own virtual base. */
+static void walk_near(struct walker *walker, const struct lane_walk_step *step, const uint8_t *object, uint64_t address)
+{
+    uint64_t distance = step->a, pointer, word;
+    if (walker->region == REGION_NONE)
+        return;
+    if (step->flags & LANE_WALK_FLAG_TOLD) {
+        pointer = walk_field(object, step->offset) + step->b;
+        if (!plausible(pointer, 8) || read_bytes(&walker->source, (uint8_t *)&word, pointer, 8) < 8)
+            return;
+        distance += word;
+    }
+    if (distance <= WALK_BYTES_MAX || -distance <= WALK_BYTES_MAX)
+        walk_visit(walker, step, address + distance, step->size, LANE_REGION_STATE_OK, 1);
+}
+
 static void walk_each(struct walker *walker, const struct lane_walk_step *step, const uint8_t *object, uint64_t address)
 {
     uint32_t count = step->limit;
@@ -97,6 +113,9 @@ static void program_run(struct walker *walker, uint32_t at, const uint8_t *objec
             break;
         case LANE_WALK_OP_DYNAMIC:
             walk_dynamic(walker, step, object);
+            break;
+        case LANE_WALK_OP_NEAR:
+            walk_near(walker, step, object, address);
             break;
         default:
             walk_container(walker, step, object, address);

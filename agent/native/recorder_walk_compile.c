@@ -44,6 +44,8 @@ static uint64_t step_reads(const struct lane_walk_step *step)
         return 0;
     case LANE_WALK_OP_DYNAMIC:
         return small_a ? most(pointer, a + 8) : ~0ull;
+    case LANE_WALK_OP_NEAR:
+        return (small_a || -a <= WALK_BYTES_MAX) && (small_b || -b <= WALK_BYTES_MAX) ? (step->flags & LANE_WALK_FLAG_TOLD ? pointer : 0) : ~0ull;
     }
     return ~0ull;
 }
@@ -54,7 +56,7 @@ static uint64_t target_has(const struct lane_walk_step *step) { return step->op 
 static bool step_valid(const struct lane_walk_step *step, uint32_t count)
 {
     const uint32_t flags = LANE_WALK_FLAG_END_POINTER | LANE_WALK_FLAG_COUNT_32 | LANE_WALK_FLAG_NOT | LANE_WALK_FLAG_SENTINEL | LANE_WALK_FLAG_THREAD_LOCAL |
-        LANE_WALK_FLAG_SOFT | LANE_WALK_FLAG_COUNTED;
+        LANE_WALK_FLAG_SOFT | LANE_WALK_FLAG_COUNTED | LANE_WALK_FLAG_TOLD;
     if ((step->flags & ~flags) || step->offset > WALK_BYTES_MAX || step->size > WALK_BYTES_MAX || step_reads(step) > 2ull * WALK_BYTES_MAX)
         return false;
     return step->op == LANE_WALK_OP_END || step->target == LANE_WALK_NOTHING || step->target < count;

@@ -246,6 +246,7 @@ class WalkFlag(enum.IntFlag):
     THREAD_LOCAL = 16  # AT: `a` counts from the thread pointer
     SOFT = 32  # POINT: as many of the bytes as can be read
     COUNTED = 64  # EACH: as many as the u16 at `a` says, at most `limit`
+    TOLD = 128  # NEAR: and as far again as the signed word says that lies `b` bytes (signed) from where field `offset` points
 
 
 class WalkOp(enum.IntEnum):
@@ -269,3 +270,4 @@ class WalkOp(enum.IntEnum):
     AT = 12  # `size` bytes at the address `a` itself, then `target` on them
     MAPPED = 13  # deque of libc++: field `offset` points to the block pointers; `a`: u64 start (low half) and count (high half); b elements of `size` a block
     DYNAMIC = 14  # Rust's `dyn`: field `offset` points to the value, field `a` to its vtable, whose second word is the value's size: at most `limit` bytes
+    NEAR = 15  # `size` bytes, `a` bytes (signed) from the object's own address; then `target` on them. Nothing for an object in the payload

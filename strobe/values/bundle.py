@@ -15,12 +15,14 @@ from strobe.model.types import TypeTable
 class Code:
     """`address`: link-time, in `module`: where objects of the class point to (in its vtable), std::any's manager function, Rust's vtable.
 
-    `role`: which of these: `class`, `any` (the value lies in it) or `boxed any`, and for Rust's `dyn shop::Shape`, the trait as vtables have it."""
+    `role`: which of these: `class` (`top`: how far into the object the part lies that points there), `any`
+    (the value lies in it) or `boxed any`, and for Rust's `dyn shop::Shape`, the trait as vtables have it."""
 
     module: str
     address: int
     type: TypeId
     role: str = "class"
+    top: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class Bundle:
 
     def pack(self) -> tuple[str, bytes]:
         """(key, bytes). Equal bundles have equal keys."""
-        body: bytes = msgpack.packb([self.table.to_wire(), [[code.module, code.address, code.type, code.role] for code in self.codes]])
+        body: bytes = msgpack.packb([self.table.to_wire(), [[code.module, code.address, code.type, code.role, code.top] for code in self.codes]])
         return hashlib.sha256(body).hexdigest()[:16], body
 
     @classmethod

@@ -11,23 +11,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from strobe.lanes.layout import WalkFlag, WalkOp
-from strobe.model.type_nodes import Array, Member, Pointer, Record, TypeId, VariantPart
+from strobe.model.type_nodes import Array, Member, Node, Pointer, Record, TypeId, VariantPart
 from strobe.model.types import TypeTable
 from strobe.values.behind import behind
 from strobe.values.bundle import Code
 from strobe.values.forms import Erased, Form, Number
 from strobe.values.registry import Formatters
+from strobe.values.walk_classes import DYNAMIC_BYTES, ClassSteps
 from strobe.values.walk_forms import FormSteps
-from strobe.values.walk_steps import BYTES_MAX, IN_PAGE, NOTHING, Condition, Step, condition
+from strobe.values.walk_steps import BYTES_MAX, NOTHING, Condition, Step, condition
 
-DYNAMIC_BYTES: Final = 192  # more than its class says, for an object that may be of a derived class
 FLEXIBLE_BYTES: Final = 256
 POINTER_BYTES: Final = 8
-VTABLE_HEAD: Final = 16  # before where objects point: how far the whole object is, and its type's information
 STEPS_MAX: Final = 256  # of one program
-DERIVED_MAX: Final = 24  # classes that an object of another is tried for
 _NESTING_MAX: Final = 48
-_BASES_MAX: Final = 64
 
 
 class Programs:
@@ -48,7 +45,7 @@ class Programs:
         self._nesting = 0
         self._form_steps = FormSteps(self)
         self._codes = codes
-        self._derived = derived_classes(table, [code for code in codes if code.role == "class"])
+        self._classes = ClassSteps(self, table, [code for code in codes if code.role == "class"])
         self._behind: dict[tuple[str, str], list[Code]] = {}
 
     def __getitem__(self, program: int) -> tuple[Step, ...]:
@@ -61,9 +58,9 @@ class Programs:
             program, number, depth, begin, derived = self._waiting.popleft()
             found = self.object(number, begin, depth)[:STEPS_MAX]
             room = begin + self.size(number)
-            steps = [step for step in found if self._reads(step) <= room]
-            more = self._dynamic(number, begin, depth) if derived else []
-            self._made[program] = (*steps, *(step for step in more if self._reads(step) <= room + DYNAMIC_BYTES))
+            steps = [step for step in found if self.reads(step) <= room]
+            more = self._classes.derived(number, begin, depth) if derived else []
+            self._made[program] = (*steps, *(step for step in more if self.reads(step) <= room + DYNAMIC_BYTES))
 
     def kept(self, step: Step) -> bool:
         """False: it does nothing. Chains of steps that copy nothing themselves are finite: they follow how objects contain each other."""
@@ -72,10 +69,11 @@ class Programs:
     def needs(self, program: int) -> int:
         """Bytes of its object that a program reads."""
         if program not in self._needed:
-            self._needed[program] = max(map(self._reads, self._made[program]), default=0)
+            self._needed[program] = max(map(self.reads, self._made[program]), default=0)
         return self._needed[program]
 
-    def _reads(self, step: Step) -> int:
+    def reads(self, step: Step) -> int:
+        """Bytes of its object."""
         return max(step.reads, self.needs(step.target)) if step.op == WalkOp.WHEN and step.target != NOTHING else step.reads
 
     def target(self, number: TypeId, depth: int, begin: int = 0, *, derived: bool = False) -> int:
@@ -113,6 +111,12 @@ class Programs:
         if key not in self._behind:
             self._behind[key] = behind(form, self._codes)
         return self._behind[key]
+
+    def node(self, number: TypeId) -> Node:
+        return self._shapes.node(number)
+
+    def resolved(self, number: TypeId) -> TypeId:
+        return self._shapes.resolved(number)
 
     def form(self, number: TypeId) -> Form | None:
         return self._formatters.form(self._table, number)
@@ -190,34 +194,12 @@ class Programs:
         return FLEXIBLE_BYTES if isinstance(last, Array) and not last.size and node.form != "union" else 0
 
     def _record(self, node: Record, at: int, depth: int) -> list[Step]:
-        found: list[Step] = self._virtual_bases(node, at)
+        found: list[Step] = self._classes.virtual_bases(node, at, depth)
         for base in node.bases:
             if base.offset is not None:
                 found += self.object(base.type, at + base.offset, depth)
         found += self._members(node.members, at, depth)
         return found + (self._variants(node.variant_part, at, depth) if node.variant_part is not None else [])
-
-    def _virtual_bases(self, node: Record, at: int) -> list[Step]:
-        """Where they are says the vtable, before the place that the object points to."""
-        slots = [base.slot for base in node.bases if base.slot is not None and base.slot < 0]
-        if node.vtable is None or not slots:
-            return []
-        before = max(VTABLE_HEAD, -min(slots))
-        pointer = at + node.vtable
-        return [Step(WalkOp.ARRAY, pointer, 8, limit=before // 8, flags=WalkFlag.END_POINTER, a=pointer, b=-before)]
-
-    def _dynamic(self, number: TypeId, at: int, depth: int) -> list[Step]:
-        """What more an object of a derived class leads to. Where a vtable is in its page tells it from most others, wherever the program was loaded."""
-        node = self._shapes.node(number)
-        if not isinstance(node, Record) or node.vtable is None:
-            return []
-        own = set(self.object(number, at, depth))
-        found: list[Step] = []
-        for place, other in self._derived.get(self._shapes.resolved(number), ()):
-            more = [step for step in self.object(other, at, depth) if step not in own]
-            test = Condition(at + node.vtable, 2, IN_PAGE, place & IN_PAGE, place & IN_PAGE)
-            found += [test.step(self.anonymous(more))] if more else []
-        return found
 
     def _members(self, members: tuple[Member, ...], at: int, depth: int) -> list[Step]:
         found: list[Step] = []
@@ -245,23 +227,6 @@ class Programs:
                 for low, high in _unsigned(variant.values, size):
                     found += self.when(test, low, high, at, steps)
         return found
-
-
-def derived_classes(table: TypeTable, codes: Sequence[Code]) -> dict[TypeId, list[tuple[int, TypeId]]]:
-    """Of each class that others begin with: (where in its file their objects point to, class), of those with the fewest classes between first."""
-    first: dict[TypeId, int] = {}
-    for code in codes:
-        first[code.type] = min(code.address, first.get(code.type, code.address))
-    found: dict[TypeId, list[tuple[int, int, TypeId]]] = {}
-    for number, address in first.items():
-        base: TypeId | None = number
-        for steps in range(1, _BASES_MAX):
-            node = None if base is None else table.stripped(base)
-            base = next((one.type for one in node.bases if one.offset == 0), None) if isinstance(node, Record) else None
-            if base is None:
-                break
-            found.setdefault(base, []).append((steps, address, number))
-    return {base: [(address, number) for _, address, number in sorted(ones)[:DERIVED_MAX]] for base, ones in found.items()}
 
 
 def _unsigned(ranges: tuple[tuple[int, int], ...], size: int) -> list[tuple[int, int]]:

@@ -52,7 +52,8 @@ class Step:
             return max(pointer, low_a, high_a, low_b if self.op == WalkOp.RING else 0)
         if self.op in (WalkOp.ARRAY, WalkOp.SWISS, WalkOp.BTREE, WalkOp.DYNAMIC):
             return max(pointer, self.a + 8)
-        return 0 if self.op in (WalkOp.AT, WalkOp.END) else pointer
+        is_placed = self.op in (WalkOp.AT, WalkOp.END) or (self.op == WalkOp.NEAR and WalkFlag.TOLD not in self.flags)
+        return 0 if is_placed else pointer
 
     @property
     def gives(self) -> int:

@@ -25,6 +25,14 @@ FIRST: Final = {
     "total": 12.25,
 }  # fmt: skip
 CIRCLE: Final = {"class": "shop::Circle", "id": 1, "radius": 2.5, "label": "a circle with a long label"}
+NUMBERS: Final = [1, 2, *[0] * 98]
+CRATE: Final = {"class": "shop::Crate", "id": 1, "numbers": [*NUMBERS, "… 20 more"], "last": "after many numbers"}
+STORE: Final = {"class": "shop::Store", "id": 1, "first": "before very much", "numbers": [*NUMBERS, "… 900 more"], "…": "<not captured>"}
+CRATED: Final = {"class": "shop::Crated", "title": "a front", **{key: CRATE[key] for key in ("id", "numbers", "last")}, "mark": "a mark on a crate"}
+ROOT: Final = {"root": "a root that is virtual"}
+TREE: Final = {
+    "class": "shop::Tree", "left": "left of it", "right": "right of it, somewhat longer", "tree": "the tree with both of them", **ROOT,
+}  # fmt: skip
 CALLS: Final[dict[str, dict[str, Any]]] = {
     "case_pointer": {"order": {"@": "0x…", **FIRST}},
     "case_reference": {"order": FIRST, "after": 3},
@@ -34,7 +42,15 @@ CALLS: Final[dict[str, dict[str, Any]]] = {
     "case_span": {"span": {"text": "span", "length": 4}, "after": 5},
     "case_map": {"map": {"one": 1, "two": 2}},
     "case_shape": {"shape": {"@": "0x…", **CIRCLE}},
-    "case_second_base": {"named": {"@": "0x…", "class": "shop::Both", "name": "named"}},
+    "case_second_base": {"named": {"@": "0x…", "class": "shop::Both", "id": 1, "name": "named", "more": 7}},
+    "case_large": {"shape": {"@": "0x…", **CRATE}},
+    "case_huge": {"shape": STORE},
+    "case_far_base": {"shape": {"@": "0x…", **CRATED}},
+    "case_near_base": {"front": {"@": "0x…", **CRATED}},
+    "case_virtual_own": {"left": {"@": "0x…", "class": "shop::Left", "left": "left of it", **ROOT}},
+    "case_virtual_whole": {"right": TREE},
+    "case_virtual_base": {"root": {"@": "0x…", **TREE}},
+    "case_no_vtable": {"shape": {"@": "0x…", "id": 9}},
     "case_owner": {"owner": {"@": "0x…", **CIRCLE}},
     "case_any": {"any": {"shop::Point": {"x": 7, "y": 8}}},
     "case_any_text": {"any": {"std::string": "a text in an any"}},

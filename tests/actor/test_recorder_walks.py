@@ -15,7 +15,7 @@ from tests.harness.recorder import Run, recorder_library, run_selftest, temporar
 from tests.harness.targets import program, require
 from tests.harness.walk_images import Images, check
 
-SCENARIOS = ["structs", "texts", "arrays", "strings", "parts", "lists", "trees", "deques", "tables", "b_trees", "addresses"]
+SCENARIOS = ["structs", "texts", "arrays", "strings", "parts", "lists", "trees", "deques", "tables", "b_trees", "addresses", "near"]
 LIBRARIES = {"libstdc++": ("g++", ("-O2",)), "libc++": ("clang++", ("-O2", "-stdlib=libc++"))}
 
 

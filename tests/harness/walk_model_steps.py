@@ -11,6 +11,7 @@ from tests.harness.walk_model_walk import WORD, Object, Region, Step, Stopped, W
 TREE_LEVELS = 128
 BTREE_LEVELS, BTREE_KEYS = 24, 11
 MANY = 1 << 40
+NEAR_MAX = 1 << 24
 
 
 def perform(walk: Walk, step: Step, on: Object) -> None:
@@ -216,7 +217,22 @@ def _dynamic(walk: Walk, step: Step, on: Object) -> None:
     walk.visit(step, value, min(many, step.limit), _state(many > step.limit))
 
 
+def _near(walk: Walk, step: Step, on: Object) -> None:
+    distance = step.a
+    if on.region is None:
+        return
+    if step.flags & WalkFlag.TOLD:
+        word = walk.memory.read((on.number(step.offset) + step.b) & WORD, 8)
+        if len(word) < 8:
+            return
+        distance += int.from_bytes(word, "little")
+    distance &= WORD
+    if min(distance, (1 << 64) - distance) <= NEAR_MAX:
+        walk.visit(step, on.address + distance, step.size)
+
+
 _STEPS: dict[WalkOp, Callable[[Walk, Step, Object], None]] = {
     WalkOp.POINT: _point, WalkOp.TEXT: _text, WalkOp.ARRAY: _array, WalkOp.EACH: _each, WalkOp.LIST: _list, WalkOp.TREE: _tree, WalkOp.BLOCKS: _blocks,
     WalkOp.RING: _ring, WalkOp.SWISS: _swiss, WalkOp.BTREE: _b_tree, WalkOp.AT: _at, WalkOp.MAPPED: _mapped, WalkOp.DYNAMIC: _dynamic,
+    WalkOp.NEAR: _near,
 }  # fmt: skip

@@ -241,6 +241,8 @@ def reads(step: Step) -> tuple[int, ...]:
             return pointer, step.low_high[0] + 8, step.low_high[1] + 8, (step.b & 0xFFFF_FFFF) + 8
         case WalkOp.SWISS | WalkOp.BTREE | WalkOp.DYNAMIC:
             return pointer, step.a + 8
+        case WalkOp.NEAR:
+            return (pointer if step.flags & WalkFlag.TOLD else 0,)
         case WalkOp.AT:
             return (0,)
     return (pointer,)

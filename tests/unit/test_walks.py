@@ -138,7 +138,11 @@ def test_virtual_bases_need_what_is_before_the_vtable() -> None:
     base = types.record(8, (types.integer(8), 0))
     derived = types.record(24, vtable=0, bases=(Base(base, None, True, -24),))
     found = steps(types, types.pointer(derived))[1]
-    assert found == [(WalkOp.ARRAY, 0, 8, 3, None, WalkFlag.END_POINTER, 0, (1 << 64) - 24)]
+    minus_24 = (1 << 64) - 24
+    assert found == [
+        (WalkOp.ARRAY, 0, 8, 3, None, WalkFlag.END_POINTER, 0, minus_24),
+        (WalkOp.NEAR, 0, 8, 0, None, WalkFlag.TOLD, 0, minus_24),
+    ]
 
 
 def test_derived_classes_are_told_by_their_vtables_place_in_its_page() -> None:
@@ -155,6 +159,30 @@ def test_derived_classes_are_told_by_their_vtables_place_in_its_page() -> None:
         [(WalkOp.POINT, 0, 16 + 192, 0, 1, WalkFlag.SOFT, 0, 0)],
         [(WalkOp.WHEN, 0, 2, 0xFFF, 2, NO_FLAG, 0xD38, 0xD38)],
         [(WalkOp.TEXT, 16, 1, 1024, None, NO_FLAG, 0, 0)],
+    ]
+
+
+def test_the_whole_of_a_much_larger_object_or_of_one_that_begins_before_its_base() -> None:
+    types = Types()
+    shape, named = (types.record(16, (types.integer(8), 8), vtable=0) for _ in range(2))
+    large = types.record(1000, (types.text(), 992), vtable=0, bases=(Base(shape, 0), Base(named, 16)))
+    huge = types.record(9000, (types.text(), 32), (types.text(), 8992), vtable=0, bases=(Base(shape, 0), Base(named, 16)))
+    codes = [Code("program", 0x4000 + at, kind, top=top) for at, kind, top in ((0x10, large, 0), (0x40, large, 16), (0x80, huge, 0))]
+    pointers = [types.pointer(shape), types.pointer(named)]
+    compiler = types.compiler(codes=codes)
+    for pointer in pointers:
+        compiler.program(pointer, 1)
+    text = (WalkOp.TEXT, 992, 1, 1024, None, NO_FLAG, 0, 0)
+    assert programs(compiler.section()) == [
+        [(WalkOp.POINT, 0, 16 + 192, 0, 1, WalkFlag.SOFT, 0, 0)],
+        [(WalkOp.WHEN, 0, 2, 0xFFF, 2, NO_FLAG, 0x010, 0x010), (WalkOp.WHEN, 0, 2, 0xFFF, 3, NO_FLAG, 0x080, 0x080)],
+        [(WalkOp.NEAR, 0, 1000, 0, 4, WalkFlag.SOFT, 0, 0)],
+        [(WalkOp.NEAR, 0, 2048, 0, 5, WalkFlag.SOFT, 0, 0)],
+        [text],
+        [(WalkOp.TEXT, 32, 1, 1024, None, NO_FLAG, 0, 0)],
+        [(WalkOp.POINT, 0, 16 + 192, 0, 7, WalkFlag.SOFT, 0, 0)],
+        [(WalkOp.WHEN, 0, 2, 0xFFF, 8, NO_FLAG, 0x040, 0x040)],
+        [(WalkOp.NEAR, 0, 1000, 0, 4, WalkFlag.SOFT, (1 << 64) - 16, 0)],
     ]
 
 

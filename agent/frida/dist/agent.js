@@ -96,8 +96,8 @@
   var PlanOp = { END: 0, GPR: 1, XMM: 2, STACK: 3, CSTR: 4, STACK_CSTR: 5, WORD_XMM: 6, LEA: 7, VECTOR: 8, X87: 9, IMAGE: 10, WALK: 11 };
   var StringState = { OK: 0, NULL: 1, UNREADABLE: 2, TRUNCATED: 3 };
   var RegionState = { OK: 0, UNREADABLE: 1, CUT: 2 };
-  var WalkFlag = { END_POINTER: 1, COUNT_32: 2, NOT: 4, SENTINEL: 8, THREAD_LOCAL: 16, SOFT: 32, COUNTED: 64 };
-  var WalkOp = { END: 0, POINT: 1, TEXT: 2, ARRAY: 3, EACH: 4, WHEN: 5, LIST: 6, TREE: 7, BLOCKS: 8, RING: 9, SWISS: 10, BTREE: 11, AT: 12, MAPPED: 13, DYNAMIC: 14 };
+  var WalkFlag = { END_POINTER: 1, COUNT_32: 2, NOT: 4, SENTINEL: 8, THREAD_LOCAL: 16, SOFT: 32, COUNTED: 64, TOLD: 128 };
+  var WalkOp = { END: 0, POINT: 1, TEXT: 2, ARRAY: 3, EACH: 4, WHEN: 5, LIST: 6, TREE: 7, BLOCKS: 8, RING: 9, SWISS: 10, BTREE: 11, AT: 12, MAPPED: 13, DYNAMIC: 14, NEAR: 15 };
   var POOL_SIZE = 4096;
   var POOL = {
     magic: { offset: 0, type: "u64", count: 1 },

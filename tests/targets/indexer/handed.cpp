@@ -21,6 +21,14 @@ struct Circle : Shape { double radius = 2.5; std::string label = "a circle with 
 struct Named { virtual ~Named() {} std::string name = "named"; };
 struct Both : Shape, Named { int more = 7; };
 struct Large { int numbers[90]; std::string last; };
+struct Crate : Shape { int numbers[120] = {1, 2}; std::string last = "after many numbers"; };
+struct Store : Shape { std::string first = "before very much"; int numbers[1000] = {1, 2}; std::string last = "after very much"; };
+struct Front { virtual ~Front() {} const char *title = "a front"; };
+struct Crated : Front, Crate { std::string mark = "a mark on a crate"; };
+struct Root { virtual ~Root() {} std::string root = "a root that is virtual"; };
+struct Left : virtual Root { const char *left = "left of it"; };
+struct Right : virtual Root { std::string right = "right of it, somewhat longer"; };
+struct Tree : Left, Right { std::string tree = "the tree with both of them"; };
 enum class Mood { calm = 1, wild = 2 };
 
 CASE int case_pointer(const Order *order) { return order->id; }
@@ -32,6 +40,14 @@ CASE int case_span(Span span, int after) { return (int)span.length + after; }
 CASE int case_map(const std::map<std::string, int> &map) { return (int)map.size(); }
 CASE int case_shape(Shape *shape) { return shape->id; }
 CASE int case_second_base(Named *named) { return (int)named->name.size(); }
+CASE int case_large(Shape *shape) { return shape->id + 1; }
+CASE int case_huge(const Shape &shape) { return shape.id + 2; }
+CASE int case_far_base(Shape *shape) { return shape->id + 3; }
+CASE int case_near_base(const Front *front) { return front->title[0]; }
+CASE int case_virtual_own(Left *left) { return left->left[1]; }
+CASE int case_virtual_whole(const Right &right) { return (int)right.right.size(); }
+CASE int case_virtual_base(Root *root) { return (int)root->root.size(); }
+CASE int case_no_vtable(Shape *shape) { return shape != nullptr; }
 CASE int case_owner(std::unique_ptr<Shape> owner) { return owner->id; }
 CASE int case_shared(const std::shared_ptr<Point> &shared) { return shared->x; }
 CASE int case_any(const std::any &any) { return std::any_cast<Point>(any).y; }
@@ -67,6 +83,14 @@ int main() {
     sum += case_choice(std::string("chosen, and long enough"), Point{9, 10}) + case_complex({1.5, -2.5}, 3.25L) + case_null(nullptr, nullptr) + case_bad((Order *)16);
     sum += case_give_order(4).id + case_give_point(5).x + (long)case_give_string(40).size() + (long)case_give_vector().size() + case_give_pointer(first)->price;
     sum += case_give_owner()->id + (long)case_give_wide(6);
+    static Store store;
+    Crate crate;
+    Crated crated;
+    Left left;
+    Tree tree;
+    void *raw[64] = {(void *)0x20, (void *)9};
+    sum += case_large(&crate) + case_huge(store) + case_far_base(&crated) + case_near_base(&crated) + case_virtual_own(&left) + case_virtual_whole(tree);
+    sum += case_virtual_base(&tree) + case_no_vtable((Shape *)raw);
     std::printf("%ld\n", sum);
     return 0;
 }

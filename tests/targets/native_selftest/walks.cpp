@@ -320,6 +320,29 @@ static void addresses()
     absent(3, &town);
 }
 
+// What is around an object: so far before it, or as far as the words say that lie before where it points.
+static void near()
+{
+    static const int64_t words[3] = {24, -16, 0};
+    static const int64_t far[3] = {1ll << 30, 1ll << 62, 0};
+    struct { uint64_t before[2]; const int64_t *words; uint64_t between[2]; uint64_t after; } object{{1, 2}, words + 2, {}, 3}, wild{{1, 2}, far + 2, {}, 3}, bad{{1, 2}, (const int64_t *)0x20, {}, 3};
+    auto nearby = [](unsigned flags, int64_t a, int64_t b) { return step(LANE_WALK_OP_NEAR, 0, 8, LANE_WALK_NOTHING, 0, flags, (uint64_t)a, (uint64_t)b); };
+    walk({point(0, 8, 2), end, nearby(0, -8, 0), nearby(LANE_WALK_FLAG_TOLD, 0, -8), nearby(LANE_WALK_FLAG_TOLD, 0, -16), end});
+    take(&object.words, 0);
+    expect(0, &object.before[1]);
+    expect(0, &object.before[0]);
+    expect(0, &object.after);
+    take(&wild.words, 1);
+    expect(1, &wild.before[1]);
+    puts("regions 1 2");
+    take(&bad.words, 2);
+    expect(2, &bad.before[1]);
+    puts("regions 2 2");
+    walk({nearby(0, 0, 0), end}); // an object in the payload is nowhere
+    take(&object, 3);
+    puts("regions 3 0");
+}
+
 // A budget of so many bytes: what was copied before is whole, the rest is cut.
 static void budgets()
 {
@@ -384,7 +407,7 @@ int main(int count, char **arguments)
 {
     static const struct { const char *name; void (*run)(); } scenarios[] = {
         {"structs", structs}, {"texts", texts}, {"arrays", arrays}, {"strings", strings}, {"parts", parts}, {"lists", lists}, {"trees", trees},
-        {"deques", deques}, {"tables", tables}, {"b_trees", b_trees}, {"addresses", addresses}, {"budgets", budgets}, {"many", many}, {"registers", registers},
+        {"deques", deques}, {"tables", tables}, {"b_trees", b_trees}, {"addresses", addresses}, {"near", near}, {"budgets", budgets}, {"many", many}, {"registers", registers},
     };
     if (count < 5)
         fail("RECORDER POOL SCENARIO ARGUMENT");

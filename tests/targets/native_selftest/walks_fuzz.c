@@ -83,7 +83,7 @@ static uint64_t two_fields(uint32_t size) { return field_in(size, 8) | (uint64_t
 /* A step for objects of `size` bytes that is likely to be valid. */
 static struct lane_walk_step random_step(uint32_t size)
 {
-    struct lane_walk_step step = {.op = (uint8_t)(1 + chance(14)), .limit = (uint16_t)(one_in(4) ? chance(200) : chance(12)), .offset = field_in(size, 8)};
+    struct lane_walk_step step = {.op = (uint8_t)(1 + chance(15)), .limit = (uint16_t)(one_in(4) ? chance(200) : chance(12)), .offset = field_in(size, 8)};
     uint32_t target = chance(programs);
     step.target = one_in(3) ? LANE_WALK_NOTHING : starts[target];
     step.size = (step.target == LANE_WALK_NOTHING ? 0 : sizes[target]) + (one_in(3) ? 8 * chance(6) : 0);
@@ -147,6 +147,11 @@ static struct lane_walk_step random_step(uint32_t size)
         break;
     case LANE_WALK_OP_AT: step.a = random_pointer(); break;
     case LANE_WALK_OP_DYNAMIC: step.limit = (uint16_t)(step.size + chance(40)); break;
+    case LANE_WALK_OP_NEAR:
+        step.a = 8 * (uint64_t)((int64_t)chance(40) - 20);
+        step.b = 8 * (uint64_t)((int64_t)chance(8) - 6);
+        step.flags = (uint8_t)((one_in(2) ? LANE_WALK_FLAG_TOLD : 0) | (one_in(2) ? LANE_WALK_FLAG_SOFT : 0));
+        break;
     }
     return step;
 }
