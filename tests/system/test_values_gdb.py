@@ -128,7 +128,9 @@ CPPCHECK: Final = [
     "Variable::evaluate",
 ]
 EXPLAINED: Final = {
-    r"\.pVdbe\.pParse$": "sqlite3 leaves Vdbe.pParse pointing to where a Parse was on the stack; now other functions' frames are there",
+    r"(\.pVdbe|^p)\.pParse$": "sqlite3 leaves Vdbe.pParse pointing to where a Parse was on the stack; now other functions' frames are there",
+    r"^pWalker\.u\.p\w+$": "Walker.u is a union of pointers: at most one of them points to what its type says, the others into it or past its end",
+    r"\.aMem\.u\.r$": "sqlite3 allocates registers without clearing their values: bytes that others left there, as a double",
 }
 SMALL: Final = 60  # values of a call for which there is always room
 INPUT: Final = {
@@ -184,9 +186,15 @@ async def checked(load: Load, names: Sequence[str], values: int, home: Path, wor
     return tally
 
 
+def sql(folder: Path) -> Path:
+    """With fewer rows: with so few calls there is room for the values of all."""
+    (folder / "load.sql").write_text(SQL.read_text().replace("i < 2000)", "i < 250)"))
+    return folder / "load.sql"
+
+
 async def test_sqlite3_values_are_gdbs(home: Path, tmp_path: Path) -> None:
     program = real_programs.sqlite3_shell()
-    tally = await checked(Load(program, (":memory:",), program.parent, SQL), SQLITE, 200, home, tmp_path)
+    tally = await checked(Load(program, (":memory:",), program.parent, sql(tmp_path)), SQLITE, 200, home, tmp_path)
     assert len(tally.counts) >= 150
     assert len(tally.rich) >= 100
 
@@ -203,7 +211,7 @@ async def test_simplecpp_values_are_gdbs(home: Path, tmp_path: Path) -> None:
 @pytest.mark.full
 async def test_more_sqlite3_values_are_gdbs(home: Path, tmp_path: Path) -> None:
     program = real_programs.sqlite3_shell()
-    tally = await checked(Load(program, (":memory:",), program.parent, SQL), SQLITE, 3000, home, tmp_path, noise=200)
+    tally = await checked(Load(program, (":memory:",), program.parent, sql(tmp_path)), SQLITE, 3000, home, tmp_path, noise=200)
     assert len(tally.counts) >= 150
 
 
