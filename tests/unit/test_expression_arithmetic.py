@@ -156,14 +156,32 @@ def as_scalar(text: str, world: t.World) -> Scalar:
 def test_as_gcc_computes(tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(2**32)
     writer = Writer(random.Random(seed))
-    texts = [show(writer.any(4)) for _ in range(EXPRESSIONS)]
-    source = tmp_path / "expressions.c"
-    source.write_text(program(texts))
-    flags = ["-std=gnu11", "-O0", "-w", "-fwrapv", "-ffp-contract=off"]
-    subprocess.run(["gcc", *flags, "-o", tmp_path / "expressions", source], check=True, timeout=60)
-    lines = subprocess.run([tmp_path / "expressions"], check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()
-    ours = [(text, number, shown(as_scalar(text, world))) for number, world in enumerate(worlds()) for text in texts]
-    assert len(lines) == len(ours) == EXPRESSIONS * len(SETS)
-    different = [(*one, line) for one, line in zip(ours, lines, strict=True) if one[2] != line]
+    compared = pairs([show(writer.any(4)) for _ in range(EXPRESSIONS)], tmp_path)
+    different = [one for one in compared if one[2] != one[3]]
     assert different == [], f"seed {seed}"
-    assert {line[0] for line in lines} == {"s", "u", "d", "i"}
+    assert {line[0] for *_, line in compared} == {"s", "u", "d", "i"}
+
+
+def test_the_sign_of_a_zero(tmp_path: Path) -> None:
+    """IEEE 754 §6.3: a difference of equal operands is +0, a product's sign is that of its factors; an integer 0 is +0."""
+    texts = {
+        "0.0 - s1": "d 0", "(0.0 - s1) * +(s1 ^ s1)": "d 0", "(s2 + 6837686021735180702 + +(255 / d2)) * ((0.0 - s1) * +(s1 ^ s1))": "d 0",
+        "-(s1 + 0.0)": "d 8000000000000000", "-0.0 - s1": "d 8000000000000000", "-1.5 * s1": "d 8000000000000000", "d1 - d1": "d 0", "-d1 + d1": "d 0",
+        "-d1 - d1": "d 8000000000000000", "-d2 * s1": "d 8000000000000000", "s1 / -d2": "d 8000000000000000", "+-d1": "d 8000000000000000",
+    }  # fmt: skip
+    first_set = pairs(list(texts), tmp_path)[: len(texts)]
+    assert [(text, ours) for text, _, ours, _ in first_set] == list(texts.items())
+    assert [(text, theirs) for text, _, _, theirs in first_set] == list(texts.items())
+
+
+def pairs(texts: list[str], folder: Path) -> list[tuple[str, int, str, str]]:
+    """(expression, number of the variables' set, ours, gcc's). Without -frounding-math gcc makes -x of 0.0 - x where x is a converted integer, which is -0.0
+    for 0 (gcc 12, fold_real_zero_addition_p; not what it says of the same x in a double variable, nor what Clang does)."""
+    source = folder / "expressions.c"
+    source.write_text(program(texts))
+    flags = ["-std=gnu11", "-O0", "-w", "-fwrapv", "-ffp-contract=off", "-frounding-math"]
+    subprocess.run(["gcc", *flags, "-o", folder / "expressions", source], check=True, timeout=60)
+    lines = subprocess.run([folder / "expressions"], check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()
+    ours = [(text, number, shown(as_scalar(text, world))) for number, world in enumerate(worlds()) for text in texts]
+    assert len(lines) == len(ours) == len(texts) * len(SETS)
+    return [(*one, line) for one, line in zip(ours, lines, strict=True)]
