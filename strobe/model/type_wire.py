@@ -54,14 +54,24 @@ def from_wire(row: list[Any]) -> nodes.Node:
     return node
 
 
+_fields_known: dict[type[Any], tuple[tuple[str, Any], ...]] = {}
+
+
+def _fields(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+    """(name, default), in order."""
+    if kind not in _fields_known:
+        _fields_known[kind] = tuple((field.name, field.default) for field in fields(kind))
+    return _fields_known[kind]
+
+
 def row_to_wire(value: Any) -> list[Any]:
     kind = type(value)
     row: list[Any] = []
     kept = 0
-    for field in fields(kind):
-        item = getattr(value, field.name)
+    for name, default in _fields(kind):
+        item = getattr(value, name)
         row.append(_item_to_wire(item))
-        if field.default is MISSING or item != field.default:
+        if default is MISSING or item != default:
             kept = len(row)
     return row[:kept]
 
@@ -76,7 +86,7 @@ def _item_to_wire(item: Any) -> Any:
 
 def row_from_wire(kind: type[Any], row: list[Any]) -> Any:
     """Raises ValueError."""
-    names = [field.name for field in fields(kind)]
+    names = [name for name, _ in _fields(kind)]
     if not isinstance(row, list) or len(row) > len(names):
         raise ValueError(f"no row of a {kind.__name__}: {row!r:.80}")
     values = {name: _item_from_wire(kind, name, item) for name, item in zip(names, row, strict=False)}

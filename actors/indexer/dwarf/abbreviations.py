@@ -10,10 +10,10 @@ from actors.indexer.leb import signed, unsigned
 
 _ATTRIBUTES_MAX: Final = 1000
 _SHAPES_MAX: Final = 50_000
-# A code that is not 0, then: tag, whether there are children, (attribute, form, and what follows DW_FORM_implicit_const) any number of times, (0, 0)
+# What comes after a code: tag, whether there are children, (attribute, form, and what follows DW_FORM_implicit_const) any number of times, (0, 0)
 _WRITTEN: Final = re.compile(
-    rb"([\x80-\xff]{0,4}[\x01-\x7f])([\x80-\xff]{0,4}[\x00-\x7f][\x00\x01]"
-    rb"(?:(?!\0\0)[\x80-\xff]{0,4}[\x00-\x7f](?:\x21[\x80-\xff]{0,9}[\x00-\x7f]|[\x00-\x20\x22-\x7f]|[\x80-\xff]{1,4}[\x00-\x7f])){0,1000}\0\0)"
+    rb"[\x80-\xff]{0,4}[\x00-\x7f][\x00\x01]"
+    rb"(?:(?!\0\0)[\x80-\xff]{0,4}[\x00-\x7f](?:\x21[\x80-\xff]{0,9}[\x00-\x7f]|[\x00-\x20\x22-\x7f]|[\x80-\xff]{1,4}[\x00-\x7f])){0,1000}\0\0"
 )
 
 
@@ -38,21 +38,24 @@ class Abbreviation(NamedTuple):
     has_address: bool  # DW_AT_low_pc or DW_AT_ranges
     low_pc_at: int  # where DW_AT_low_pc is among the attributes, when it is an address and all before it are fixed; or -1
     has_sibling: bool
+    names: frozenset[int]  # of its attributes
 
 
 def read_table(data: bytes, offset: int, offset_bytes: int, wanted: int = 0) -> dict[int, Abbreviation]:
     """The table at `offset`, by code; with `wanted`, only as far as that code. Raises DwarfError."""
     table: dict[int, Abbreviation] = {}
     at = offset
+    known = _shapes[offset_bytes]
+    match, make = _WRITTEN.match, Abbreviation._make
     try:
         while True:
-            code, after = unsigned(data, at)
+            code, after = (data[at], at + 1) if data[at] < 0x80 else unsigned(data, at)
             if code == 0 or code in table:
                 return table
-            found = _WRITTEN.match(data, at)
-            shape = None if found is None else _shapes.get((found[2], offset_bytes))
+            found = match(data, after)
+            shape = None if found is None else known.get(found[0])
             if found is not None and shape is not None:
-                table[code], at = Abbreviation(code, *shape), found.end()
+                table[code], at = make((code, *shape)), found.end()
             else:
                 table[code], at = _read_one(data, after, code, offset_bytes)
             if code == wanted:
@@ -79,32 +82,34 @@ def _read_one(data: bytes, at: int, code: int, offset_bytes: int) -> tuple[Abbre
         if form == dw.F_IMPLICIT_CONST:
             implicit, at = signed(data, at)
         if attribute == 0 and form == 0:
-            if len(_shapes) >= _SHAPES_MAX:
-                _shapes.clear()
-            shape = _shapes[data[start:at], offset_bytes] = (tag, children, *_measured(tuple(attributes), offset_bytes))
+            known = _shapes[offset_bytes]
+            if len(known) >= _SHAPES_MAX:
+                known.clear()
+            shape = known[data[start:at]] = (tag, children, *_measured(tuple(attributes), offset_bytes))
             return Abbreviation(code, *shape), at
         attributes.append((attribute, form, implicit))
     raise ValueError("too many attributes")
 
 
-Measured = tuple[tuple[tuple[int, int, int], ...], int, tuple[Step, ...], bool, int, bool]  # Abbreviation's fields from `attributes` on
-_shapes: dict[tuple[bytes, int], tuple[int, bool, *Measured]] = {}  # by what is written after the code: units have many in common
+Measured = tuple[tuple[tuple[int, int, int], ...], int, tuple[Step, ...], bool, int, bool, frozenset[int]]  # Abbreviation's fields from `attributes` on
+_shapes: Final[dict[int, dict[bytes, tuple[int, bool, *Measured]]]] = {4: {}, 8: {}}  # by what is written after the code: units have many in common
 
 
 def _measured(attributes: tuple[tuple[int, int, int], ...], offset_bytes: int) -> Measured:
     steps: list[Step] = []
-    low_pc_at = -1
+    fixed, low_pc_at, last, has_address, has_sibling = 0, -1, -1, False, False
     for attribute, form, _ in attributes:
         kind, size = _step(attribute, form, offset_bytes)
-        if attribute == dw.LOW_PC and form == dw.F_ADDR and all(step[0] == FIXED for step in steps):
-            low_pc_at = sum(step[1] for step in steps)
-        if kind == FIXED and steps and steps[-1][0] == FIXED:
+        has_address |= attribute in (dw.LOW_PC, dw.RANGES)
+        has_sibling |= kind == SIBLING
+        if attribute == dw.LOW_PC and form == dw.F_ADDR and not has_sibling:
+            low_pc_at = fixed
+        fixed = fixed + size if fixed >= 0 and kind in (FIXED, SIBLING) else -1
+        if kind == last == FIXED:
             size += steps.pop()[1]
         steps.append((kind, size))
-    fixed = sum(size for _, size in steps) if all(kind in (FIXED, SIBLING) for kind, _ in steps) else -1
-    has_address = any(attribute in (dw.LOW_PC, dw.RANGES) for attribute, _, _ in attributes)
-    has_sibling = any(kind == SIBLING for kind, _ in steps)
-    return attributes, fixed, tuple(steps), has_address, low_pc_at, has_sibling
+        last = kind
+    return attributes, fixed, tuple(steps), has_address, low_pc_at, has_sibling, frozenset(one[0] for one in attributes)
 
 
 def _step(attribute: int, form: int, offset_bytes: int) -> Step:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _UNITS_MAX: Final = 1_000_000
 _TABLES_MAX: Final = 4096
+_PRODUCERS_MAX: Final = 64  # units that are looked at
 _TYPE_KINDS: Final = (2, 6)  # DW_UT_type, DW_UT_split_type
 
 
@@ -41,6 +42,20 @@ class DwarfFile:
     def units(self) -> list[Unit]:
         """Of `.debug_info`, in file order. A malformed header ends the list."""
         return list(self._read_units(self.info, in_types=False))
+
+    @cached_property
+    def texts_once(self) -> bool:
+        """Whether `.debug_str` seems to have each text once, as linkers leave it (some only when they optimise): the units' producers tell."""
+        found: dict[bytes, set[int]] = {}
+        strings = self.elf.bytes_of(".debug_str")
+        for unit in self.units[:_PRODUCERS_MAX]:
+            try:
+                form, value = unit.root.attributes.get(dw.PRODUCER, (0, b"")) if unit.first < unit.end else (0, b"")
+            except DwarfError:
+                return False
+            if form == dw.F_STRP and isinstance(value, int):
+                found.setdefault(strings[value : strings.find(b"\0", value)], set()).add(value)
+        return bool(found) and all(len(places) == 1 for places in found.values())
 
     @cached_property
     def _type_units(self) -> dict[int, Unit]:

@@ -33,7 +33,10 @@ class Needles:
 
 def written(file: DwarfFile, name: str) -> Needles:
     needle = name.encode() + b"\0"
-    offsets = [at.to_bytes(4, "little") for at in _occurrences(file.elf.bytes_of(".debug_str"), needle)]
+    strings = file.elf.bytes_of(".debug_str")
+    once = find(strings, b"\0" + needle, 0, len(strings)) if file.texts_once else -1
+    found = [once + 1] if once >= 0 else _occurrences(strings, needle)
+    offsets = [at.to_bytes(4, "little") for at in found]
     return Needles(offsets, [*offsets, needle] if not offsets or len(needle) <= _SHORT else offsets)
 
 

@@ -33,6 +33,10 @@ def _values(variant: Entry, width: int, sign: bool) -> tuple[tuple[int, int], ..
         written = dw.FIXED.get(variant.attributes[dw.DISCR_VALUE][0], 0)  # LLVM takes the shortest form that keeps the sign
         value = _in_width(one, written if sign and written else width, sign)
         return ((value, value),)
+    written_out = variant.block(dw.DISCR_VALUE)  # of 16 bytes, as newer LLVM has them
+    if written_out is not None:
+        value = _in_width(int.from_bytes(written_out, "little"), max(width, len(written_out)), sign)
+        return ((value, value),)
     listed = variant.block(dw.DISCR_LIST)
     return None if listed is None else _ranges(variant, listed, sign)
 

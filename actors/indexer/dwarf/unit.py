@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _CHILDREN_MAX: Final = 200_000
 _SKELETON: Final = (4, 5)  # DW_UT_skeleton, DW_UT_split_compile
+# Bytes of forms that hold a number of a fixed size, by the size of the unit's offsets
+_SIZES: Final = {wide: {**{form: size for form, size in dw.FIXED.items() if size}, **dict.fromkeys(dw.SECTION_OFFSETS, wide)} for wide in (4, 8)}
 Raw = tuple[int, int | bytes]  # form, and the number or bytes it stands for
 
 
@@ -165,13 +167,21 @@ class Unit:
             raise DwarfError(f"entry at {at:#x} is outside its unit")
         start = at
         try:
-            code, at = unsigned(self.data, at)
+            data = self.data
+            code, at = unsigned(data, at)
             if code == 0:
                 return None
             abbreviation = table[code]
             attributes: dict[int, Raw] = {}
+            sizes = _SIZES[self.offset_bytes]
             for attribute, form, implicit in abbreviation.attributes:
-                value, at = self.value(form, at, implicit)
+                size = sizes.get(form)
+                value: int | bytes
+                if size is None or at + size > self.end:
+                    value, at = self.value(form, at, implicit)
+                else:
+                    value = data[at] if size == 1 else int.from_bytes(data[at : at + size], "little")
+                    at += size
                 attributes[attribute] = (form, value)
         except (IndexError, KeyError, ValueError, struct.error) as error:
             raise DwarfError(f"entry at {start:#x} is malformed") from error
@@ -241,21 +251,23 @@ class Unit:
     def codes_of(self, wanted: Wanted) -> frozenset[int]:
         """Codes of the abbreviations that are wanted."""
         if wanted not in self._codes:
-            likely, attribute = wanted.tags | wanted.rarely, wanted.attribute
-            shapes = [shape for shape in self.table.values() if shape.tag in likely]
-            found = [shape.code for shape in shapes if shape.tag in wanted.tags or any(one[0] == attribute for one in shape.attributes)]
+            tags, rarely, attribute = wanted.tags, wanted.rarely, wanted.attribute
+            found = [shape.code for shape in self.table.values() if shape.tag in tags or (shape.tag in rarely and attribute in shape.names)]
             self._codes[wanted] = frozenset(found)
         return self._codes[wanted]
 
     def skip(self, at: int) -> tuple[int, int, Abbreviation | None]:
         """(position after the entry's attributes, position of its next sibling or 0, its shape or None for a null entry)."""
-        start = at
+        start, data = at, self.data
         try:
-            code, at = unsigned(self.data, at)
+            code, at = (data[at], at + 1) if data[at] < 0x80 else unsigned(data, at)
             if code == 0:
                 return at, 0, None
-            abbreviation = self.table[code]
-            at, sibling = step_over(self.data, at, abbreviation)
+            abbreviation = (self._table or self.table)[code]
+            if abbreviation.fixed >= 0 and not abbreviation.has_sibling:
+                at, sibling = at + abbreviation.fixed, 0
+            else:
+                at, sibling = step_over(data, at, abbreviation)
         except (IndexError, KeyError, ValueError) as error:
             raise DwarfError(f"entry at {start:#x} is malformed") from error
         if at > self.end:
