@@ -6,6 +6,7 @@ A scalar travels as it is; two scalars as two; smaller aggregates as an integer;
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from actors.indexer.abi import INTEGER, NOTHING, REFERENCE, TWO_WORDS, UNKNOWN, Passing, Piece, scalar
@@ -27,7 +28,7 @@ def rust_aggregate(entry: Entry, nesting: int = 0) -> Passing:
     if size == 0:
         return NOTHING
     if size > IN_REGISTERS:
-        return UNKNOWN if size <= 2 * _WIDE and _is_wide_pair(entry) else REFERENCE
+        return _wide_pair(entry, size, nesting) if size <= 2 * _WIDE and _is_wide_pair(entry) else REFERENCE
     if entry.tag == dw.UNION_TYPE:
         return UNKNOWN
     children = list(entry.children())
@@ -56,6 +57,37 @@ def _is_wide_pair(entry: Entry) -> bool:
         return told_by is not None and size_of(type_of(told_by)) == _WIDE
     members = _sized([child for child in children if child.tag == dw.MEMBER])
     return len(members) <= 2 and any(_is_wide(type_of(member)) for member in members)
+
+
+def _wide_pair(entry: Entry, size: int, nesting: int) -> Passing:
+    """A tuple or an enum of two scalars: an argument each. Where their registers do not suffice, what comes then depends on the compiler's version."""
+    children = list(entry.children())
+    variants = next((child for child in children if child.tag == dw.VARIANT_PART), None)
+    told_by = None if variants is None else variants.reference(dw.DISCR)
+    if variants is not None:
+        found = [one for child in variants.children() if child.tag == dw.VARIANT for one in _payload(child)]
+        fields = [(0 if told_by is None else _offset(told_by), None if told_by is None else type_of(told_by)), *found]
+    else:
+        members = _sized([child for child in children if child.tag == dw.MEMBER])
+        fields = [(_offset(member), type_of(member)) for member in members]
+    is_tuple = (entry.text(dw.NAME) or "").startswith("(")
+    if len(fields) != 2 or (variants is None and not is_tuple) or size != 2 * _WIDE:
+        return UNKNOWN
+    pieces: list[Piece] = []
+    for (offset, kind), place in zip(sorted(fields, key=lambda field: field[0]), (0, _WIDE), strict=True):
+        one = _wide_pieces(kind, offset, nesting)
+        if one is None or offset != place:
+            return UNKNOWN
+        pieces += one
+    return Passing("registers", tuple(pieces), size, _WIDE, parts=True, separate=True)
+
+
+def _wide_pieces(kind: Entry | None, offset: int, nesting: int) -> tuple[Piece, ...] | None:
+    how = _of(kind, nesting)
+    if _is_wide(kind):
+        return tuple(replace(piece, offset=offset + piece.offset) for piece in TWO_WORDS) if how.pieces == TWO_WORDS else None
+    piece = _piece(kind, offset, nesting)
+    return None if piece is None else (piece,)
 
 
 def _is_wide(entry: Entry | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from actors.indexer.abi import NOTHING, Language, Passing, Piece, scalar
+from actors.indexer.abi import NOTHING, REFERENCE, Language, Passing, Piece, scalar
 from actors.indexer.abi_aggregates import aggregate
 from actors.indexer.abi_rust import rust_aggregate
 from actors.indexer.dwarf.types import AGGREGATE_TAGS, strip
@@ -23,6 +23,15 @@ def passing(entry: Entry | None, language: Language) -> Passing:
     if found.tag not in AGGREGATE_TAGS:
         return scalar(found, language)
     return rust_aggregate(found) if language == "rust" else aggregate(found, language)
+
+
+def returning(entry: Entry | None, language: Language) -> Passing:
+    """Of a result. What has three pieces (Rust's pairs with an i128) older compilers have in three registers, newer ones behind a pointer; `parts`: so it
+    is not known either whether the arguments begin with that. There are no four registers."""
+    how = passing(entry, language)
+    if len(how.pieces) <= 2:
+        return how
+    return REFERENCE if [piece.kind for piece in how.pieces] == ["integer"] * 4 else Passing("unknown", parts=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,7 @@ class Registers:
         found = self._pieces(how.pieces) if how.kind == "registers" else None
         if found is not None:
             return found
-        if how.separate:
+        if how.separate and not how.parts:
             return tuple(one for piece in how.pieces for one in self._pieces((piece,)) or (self._slot(8, 8),))
         if how.parts:
             self.lost = True

@@ -11,7 +11,7 @@ from actors.indexer.demangle.suffix import split_suffix
 from actors.indexer.dwarf.functions import FunctionFinder
 from actors.indexer.dwarf.types import POINTER_TAGS, size_of, strip
 from actors.indexer.dwarf.unit import Entry
-from actors.indexer.passing import Place, Registers, passing
+from actors.indexer.passing import Place, Registers, passing, returning
 from actors.indexer.signature import Parameter, Signature, read_signature
 
 _CONVENTION_CHANGERS: Final = (".constprop", ".isra", ".part", ".specialized")
@@ -45,7 +45,7 @@ class Planner:
             return None
         if ".isra" in suffix:  # GCC's IPA-SRA also drops results that nobody uses
             signature = replace(signature, returns=False)
-        result = passing(signature.result, signature.language)
+        result = returning(signature.result, signature.language)
         arguments = _arguments(signature, result)
         if not signature.certain and arguments and all(argument.places is None for argument in arguments):
             return None
@@ -119,7 +119,7 @@ def _hidden_result(signature: Signature, result: Passing, registers: Registers) 
     """A result in memory takes the first integer register for its address."""
     if result.kind == "unknown":
         size = size_of(signature.result)
-        if size is None or (size <= 16 and signature.language != "rust"):
+        if size is None or result.parts or (size <= 16 and signature.language != "rust"):
             registers.lost = True
         elif size > 16:
             registers.take(REFERENCE)

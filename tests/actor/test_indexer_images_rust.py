@@ -1,4 +1,4 @@
-"""Trait objects of arguments and results, from debug info to what an event shows: plans run by the walk model on the memory of a program that gdb stopped."""
+"""Trait objects and wide numbers of arguments and results: what plans copy, run by the walk model on the memory of a program that gdb stopped, shows them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,17 @@ CALLS: Final[dict[str, Any]] = {
     "case_option": _circle(8.0),
     "case_closure": {"class": "handed::main::{closure_env#0}", "factor": 3.0, "text": "captured"},
     "case_error": {"class": "handed::Broken", "why": "a reason"},
+    "case_wide_pair": ["1180591620717411303424", 2],
+    "case_wide_turned": [7, -8],
+    "case_wide_float": ["1208925819614629174706176", 2.5],
+    "case_wide_two": ["-73786976294838206464", "170141183460469231731687303715884105728"],
+    "case_wide_option": -3,
+    "case_wide_none": None,
     "case_gone": "<unreadable 0x10>",
     "case_wrong": "<dyn handed::Shape at 0x…>",
 }
 RETURNS: Final[dict[str, Any]] = {
+    "case_give_wide": "1237940039285380274899124227",
     "case_give_boxed": _circle(9.5, "a given circle"),
     "case_give_error": {"Err": {"class": "handed::Broken", "why": "number 3 is bad"}},
 }
@@ -51,7 +58,7 @@ def _own_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("flags", [(), ("-O",), ("-Zdwarf-version=4",)], ids=["debug", "-O", "dwarf-4"])
-def test_trait_objects_are_shown_as_what_they_are(flags: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_plan_copies_shows_all_of_it(flags: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "-Zdwarf-version=4" in flags:
         monkeypatch.setenv("RUSTC_BOOTSTRAP", "1")  # an option that only nightly compilers have otherwise
     path = program("indexer/handed.rs", *flags)
@@ -68,6 +75,8 @@ def test_trait_objects_are_shown_as_what_they_are(flags: tuple[str, ...], tmp_pa
             continue
         found = shown(planned.plans[functions[name]], bundle, call, Core(tmp_path / call["core"], path, call["bias"]))
         seen.add(name)
+        if not found and "-O" in flags and name.startswith("case_wide_"):
+            continue  # LLVM does not say of optimised code where all of these are: not captured
         if [without_addresses(one) for one in found.values()] != [expected[name]]:
             wrong.append(f"{name}:\n  ours {json.dumps(found)}\n  true {json.dumps(expected[name])}")
     assert not wrong, "\n".join(wrong)

@@ -11,12 +11,12 @@ from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.functions import FunctionFinder, origins
 from actors.indexer.dwarf.parameters import parameter_entries
 from actors.indexer.elf import ElfFile
-from actors.indexer.passing import passing
+from actors.indexer.passing import passing, returning
 from tests.harness.gdb import entries
 from tests.harness.targets import program
 
 FLAGS: Final = ("--crate-type=cdylib", "-C", "opt-level=3", "-C", "no-prepopulate-passes", "--emit=link,llvm-ir")
-KNOWN: Final = 48
+KNOWN: Final = 56
 _DEFINED: Final = re.compile(r"define .*?(void|i\d+|ptr|float|double|\{[^}]*\}) @([ar]_\w+)\((.*)\) ")
 _KIND: Final = re.compile(r"\s*(ptr|i\d+|float|double)\b(.*)")
 
@@ -40,8 +40,9 @@ def test_what_is_known_is_what_the_compiler_does() -> None:
 def _ours(finder: FunctionFinder, address: int, name: str) -> Passing:
     entry = finder.find(address, name)
     assert entry is not None
-    chain = parameter_entries(origins(entry))[0] if name.startswith("a_") else origins(entry)
-    return passing(next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None), "rust")
+    is_taken = name.startswith("a_")
+    chain = parameter_entries(origins(entry))[0] if is_taken else origins(entry)
+    return (passing if is_taken else returning)(next((one.reference(dw.TYPE) for one in chain if one.has(dw.TYPE)), None), "rust")
 
 
 def _kinds(arguments: str) -> list[tuple[str, str]]:

@@ -166,6 +166,14 @@ fn case_wide(a: u128, after: u32) -> u128 {
     black_box(a + after as u128)
 }
 #[inline(never)]
+fn case_wide_pair(pair: (u128, u64), maybe: Option<i128>, after: u32) -> u64 {
+    black_box(pair.0 as u64 + pair.1 + maybe.unwrap_or(5) as u64 + after as u64)
+}
+#[inline(never)]
+fn case_wide_float(pair: (u128, f64), turned: (u8, i128), after: u32) -> f64 {
+    black_box(pair.0 as f64 + pair.1 + turned.0 as f64 + turned.1 as f64 + after as f64)
+}
+#[inline(never)]
 fn case_many(a: u64, b: &str, c: u64, d: u64, e: &str, f: u64, g: u64) -> u64 {
     black_box(a + b.len() as u64 + c + d + e.len() as u64 + f + g)
 }
@@ -214,7 +222,7 @@ fn main() {
         total += call!(case_three(three, 24)) as f64 + call!(case_small_struct(Pair { x: 1, y: 2 }, 25)) as f64 + call!(case_mixed(Mixed { a: 1, b: 2.5 }, 26));
         total += call!(case_option(Some(3), 27)).unwrap() as f64 + call!(case_niche(Some(&4), NonZeroU32::new(5), 28)) as f64;
         total += call!(case_hidden_result(29, 30)).a as f64 + call!(case_string_result(31, &32)).len() as f64 + call!(case_result(33)).unwrap() as f64;
-        total += call!(case_tuple((1, 2), 34)).0 as f64 + call!(case_wide(1 << 100, 35)) as f64 + call!(case_many(1, "two", 3, 4, "five", 6, 7)) as f64;
+        total += call!(case_tuple((1, 2), 34)).0 as f64 + call!(case_wide(1 << 100, 35)) as f64 + call!(case_wide_pair((1 << 70, 2), Some(-3), 48)) as f64 + call!(case_wide_float((1 << 80, 2.5), (7, -8), 49)) + call!(case_many(1, "two", 3, 4, "five", 6, 7)) as f64;
         total += call!(case_generic(&turn, 36)) as f64 + call!(case_generic(&"str", 37)) as f64 + call!(case_callback(double, 38)) as f64;
         total += call!(case_exported(39, 40.5, three, 41)) as f64 + call!(case_unused(42, 43, &44)) as f64;
         let mut id = Id(45);

@@ -1,4 +1,4 @@
-// Trait objects handed over in every way: what a plan copies of each at the call and at the return shows all of it.
+// Trait objects handed over in every way, and pairs with wide numbers: what a plan copies of each at the call and at the return shows all of it.
 use std::error::Error;
 use std::hint::black_box;
 use std::rc::Rc;
@@ -87,6 +87,19 @@ case!(case_error, error: &(dyn Error + Send + Sync), error.to_string().len() as 
 case!(case_gone, shape: &dyn Shape, &shape as *const _ as usize as f64);
 case!(case_wrong, shape: &dyn Shape, &shape as *const _ as usize as f64);
 
+case!(case_wide_pair, pair: (u128, u64), pair.0 as f64 + pair.1 as f64);
+case!(case_wide_turned, pair: (u8, i128), pair.0 as f64 + pair.1 as f64);
+case!(case_wide_float, pair: (u128, f64), pair.0 as f64 + pair.1);
+case!(case_wide_two, pair: (i128, u128), pair.0 as f64 + pair.1 as f64);
+case!(case_wide_option, maybe: Option<i128>, maybe.map_or(0.0, |one| one as f64));
+case!(case_wide_none, maybe: Option<u128>, maybe.map_or(0.0, |one| one as f64));
+
+#[no_mangle]
+#[inline(never)]
+pub fn case_give_wide(number: u128) -> Option<u128> {
+    black_box(number.checked_add(1 << 90))
+}
+
 #[no_mangle]
 #[inline(never)]
 pub fn case_give_boxed(radius: f64) -> Box<dyn Shape> {
@@ -116,5 +129,8 @@ fn main() {
     sum += case_wide(&wide) + case_number(&12u32) + case_nested(&Holder { inner: Box::new(circle(7.5)) }) + case_list(&list) + case_option(Some(&shown));
     sum += case_closure(&move |by: u16| factor * by as f64 + text.len() as f64) + case_error(&Broken { why: "a reason".into() });
     sum += case_gone(gone) + case_wrong(wrong) + case_give_boxed(9.5).area() + case_give_error(3).is_err() as u32 as f64;
+    sum += case_wide_pair(black_box((1 << 70, 2))) + case_wide_turned(black_box((7, -8))) + case_wide_float(black_box((1 << 80, 2.5)));
+    sum += case_wide_two(black_box((-1 << 66, 1 << 127))) + case_wide_option(black_box(Some(-3))) + case_wide_none(black_box(None));
+    sum += case_give_wide(black_box(3)).unwrap() as f64;
     println!("{sum}");
 }

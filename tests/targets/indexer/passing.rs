@@ -50,7 +50,8 @@ taken! {
     a_unlike: Unlike; a_kinds: Kinds; a_short: Short; a_bytes: Bytes; a_either: Either;
     a_array: [u8; 4]; a_array_nine: [u8; 9]; a_array_floats: [f32; 2]; a_number: u128; a_duration: Duration; a_range: Range<u32>;
     a_inclusive: RangeInclusive<u32>; a_char: char; a_unit: (); a_vec: Vec<u8>; a_str: &str; a_dyn: &dyn Fn(); a_tuple: (u8, u8); a_tuple_three: (u8, u8, u8);
-    a_tuple_float: (f64, f32); a_rc: Rc<str>;
+    a_tuple_float: (f64, f32); a_rc: Rc<str>; a_tuple_wide: (u128, u64); a_tuple_turned: (u8, i128); a_tuple_wide_two: (i128, u128);
+    a_tuple_wide_float: (u128, f64); a_option_signed: Option<i128>; a_wide_three: (u128, u64, u64); a_result_wide: Result<u128, u128>;
 }
 
 returned! {
@@ -59,4 +60,5 @@ returned! {
     r_mixed: Mixed = Mixed(1.0, 2); r_array: [u8; 16] = [1; 16]; r_number: u128 = 5; r_wide: Wide = Wide(1, 2); r_kinds: Kinds = Kinds::B(1.0);
     r_vec: Vec<u8> = Vec::new(); r_result: Result<u32, String> = Ok(1); r_duration: Duration = Duration::ZERO; r_tuple: (u8, u8) = (1, 2);
     r_tuple_three: (u8, u8, u8) = (1, 2, 3); r_result_sizes: Result<u64, u32> = Ok(1);
+    r_tuple_wide: (u128, u64) = (1, 2); r_option_wide: Option<u128> = Some(1);
 }

@@ -321,6 +321,9 @@ group!(Options {
     no_number: Option<u32> = None;
     number: Option<u32> = Some(0);
     wide: Option<u128> = Some(1 << 100);
+    no_wide: Option<u128> = None;
+    no_wide_signed: Option<i128> = None;
+    wide_result: Result<i128, u8> = Err(5);
     no_non_zero: Option<NonZeroU32> = None;
     non_zero: Option<NonZeroU32> = Some(NonZeroU32::new(3).unwrap());
     no_text: Option<String> = None;
