@@ -182,7 +182,7 @@ class Session(MemoryAnswers, Actor):
         target, tracing = self._launched()
         probes = target.journal.probes
         active = probes.active
-        typed = sum(item.hook.plan.typed for item in active)
+        typed = sum(item.hook.plan.typed and item.hook.address not in tracing.typing.wanting for item in active)  # as deep as was asked for
         return TraceReply(
             mode="runtime",
             active_patterns=probes.patterns,

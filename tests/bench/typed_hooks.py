@@ -39,7 +39,7 @@ class Case:
 class Times:
     functions: int
     recording: float  # seconds until debug_trace answered
-    typed: float  # seconds until all are typed that can be
+    typed: float  # seconds until all are typed that can be, as deep as is usual
     typed_functions: int
 
 
