@@ -6,7 +6,7 @@ import asyncio
 import resource
 import signal
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -66,10 +66,10 @@ async def launch(actor: Asker, ask: Launch, folder: Path, collector_for: Any) ->
     facts = await asyncio.to_thread(inspect, Path(ask.command), ask.env)
     facts.check_runnable()
     stages.done("preflight")
-    pool = await asyncio.to_thread(_pool, ask, facts)
+    pool = await _whole(_pool, ask, facts, undo=Pool.unlink)
     stages.done("pool")
     try:
-        keeper, facts = await asyncio.to_thread(_start, ask, folder, facts)
+        keeper, facts = await _whole(_start, ask, folder, facts, undo=lambda started: _undo(started[0], pool))
     except BaseException:
         pool.unlink()
         raise
@@ -81,12 +81,26 @@ async def launch(actor: Asker, ask: Launch, folder: Path, collector_for: Any) ->
         raise
 
 
+async def _whole(work: Callable[..., _A], *arguments: Any, undo: Callable[[_A], None]) -> _A:
+    """`work` in a thread, which cannot be cancelled: where its caller is, what it made is undone."""
+    running = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        if running.exception() is None:
+            await asyncio.to_thread(undo, running.result())
+        raise
+
+
 def _pool(ask: Launch, facts: Preflight) -> Pool:
     """A target that may map only so much gets a pool that does not grow: room for growth counts as mapped."""
+    path = paths.pool_path(ask.session_id)
+    path.unlink(missing_ok=True)  # the id is new: such a pool is of a session that the store knows no more
     if not facts.injectable:
-        return create_pool(paths.pool_path(ask.session_id), LEAST_CHUNKS)
+        return create_pool(path, LEAST_CHUNKS)
     bounded = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-    return create_pool(paths.pool_path(ask.session_id), chunks_most=0 if bounded else MOST_CHUNKS)
+    return create_pool(path, chunks_most=0 if bounded else MOST_CHUNKS)
 
 
 def _start(ask: Launch, folder: Path, facts: Preflight) -> tuple[Keeper, Preflight]:
