@@ -100,7 +100,7 @@ class Payload:
 
     def _piece(self, piece: Piece, place: Place, at: int) -> None:
         if piece.kind == "vector":
-            self.steps.append(pack(PlanOp.VECTOR, place.number, 16, at + piece.offset))
+            self.steps.append(pack(PlanOp.VECTOR, place.number, piece.size, at + piece.offset))
         else:
             self._step(place, piece.size if piece.size in (1, 2, 4) else _WORD, at + piece.offset)
 

@@ -95,7 +95,7 @@ def _proven(signature: Signature, parameter: Parameter, how: Passing) -> tuple[P
         return None
     if how.kind == "reference":
         return _registers((where.number,)) if where.kind == "pointed" else None
-    if how.kind != "registers":
+    if how.kind != "registers" and not (how.kind == "unknown" and how.pieces and where.listed):
         return None
     if where.kind == "stack" and where.listed and len(how.pieces) == 1:
         return (Place("stack", where.number),)

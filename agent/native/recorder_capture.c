@@ -91,6 +91,36 @@ static uint64_t stack_word(const struct thread *thread, const uint64_t *stack, i
     return word;
 }
 
+/* Whether processor and kernel have ymm registers: what a plan says of them may be wrong. */
+static bool ymm_there(void)
+{
+    static uint8_t known; /* 0: not asked yet */
+    uint8_t answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (UNLIKELY(!answer)) {
+        uint32_t eax = 1, ebx, ecx = 0, edx;
+        __asm__ volatile("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+        answer = 1;
+        if ((ecx >> 27 & 3) == 3) { /* OSXSAVE, AVX */
+            __asm__ volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+            answer = (eax & 6) == 6 ? 2 : 1; /* the kernel keeps both halves */
+        }
+        __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
+    }
+    return answer == 2;
+}
+
+static void upper_half_put(const struct values *values, uint32_t number, uint8_t *to)
+{
+#define STORE(n) case n: __asm__ volatile("vextractf128 $1, %%ymm" #n ", %0" : "=m"(*(uint8_t (*)[16])to)); return;
+    if (values->live && ymm_there())
+        switch (number) {
+            STORE(0) STORE(1) STORE(2) STORE(3) STORE(4) STORE(5) STORE(6) STORE(7)
+        }
+#undef STORE
+    __builtin_memset(to, 0, 8);
+    __builtin_memset(to + 8, 0, 8);
+}
+
 /* 16 bytes of a vector register. No code of the recorder touches those but the thunks, so they are the function's still. */
 static void vector_put(const struct values *values, uint32_t number, uint8_t *to)
 {
@@ -187,6 +217,8 @@ uint32_t capture(struct thread *thread, const struct strobe_hook *hook, bool at_
             break;
         case LANE_PLAN_OP_VECTOR:
             vector_put(values, step->arg, place);
+            if (step->size == 32)
+                upper_half_put(values, step->arg, place + 16);
             break;
         case LANE_PLAN_OP_X87:
             x87_put(values, step->arg, place);

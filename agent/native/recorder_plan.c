@@ -17,6 +17,7 @@ static uint32_t step_bytes(const struct strobe_plan_op *step)
     case LANE_PLAN_OP_LEA:
         return 8;
     case LANE_PLAN_OP_VECTOR:
+        return step->size == 32 ? 32 : 16;
     case LANE_PLAN_OP_X87:
         return 16;
     }

@@ -193,7 +193,7 @@ class PlanOp(enum.IntEnum):
     STACK_CSTR = 5  # the same for a pointer at entry rsp + 8 + (imm >> 12), at most imm & 4095 bytes
     WORD_XMM = 6  # exit only: `word` is xmm0 instead of rax
     LEA = 7  # enter only: the address entry rsp + 8 + imm itself, 8 bytes: where a value passed in memory is
-    VECTOR = 8  # 16 bytes of xmm[arg], whole (on exit 0 or 1)
+    VECTOR = 8  # 16 bytes of xmm[arg], whole (on exit 0 or 1); `size` 32: of ymm[arg]
     X87 = 9  # exit only: 10 bytes of st(arg), arg 0 or 1, in 16 bytes of room, the rest 0
     IMAGE = 10  # STRING descriptor, at dst, of the image (REGIONs) that the WALK steps after this one append to the payload's tail: at most imm bytes
     WALK = 11  # runs the walk program that begins at step imm of the plan's walk section on the object that lies in the payload at dst

@@ -30,6 +30,8 @@ class PlanStep:
         """Where its bytes in the fixed payload end."""
         if self.op in (PlanOp.CSTR, PlanOp.STACK_CSTR, PlanOp.LEA, PlanOp.IMAGE):
             return self.dst + 8
+        if self.op == PlanOp.VECTOR and self.size == 32:
+            return self.dst + 32
         if self.op in (PlanOp.VECTOR, PlanOp.X87):
             return self.dst + 16
         return self.dst + self.size if self.op in (PlanOp.GPR, PlanOp.XMM, PlanOp.STACK) else 0

@@ -6,6 +6,7 @@ import math
 import os
 import struct
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -104,6 +105,22 @@ def test_vector_and_x87_registers_and_what_is_passed_in_memory() -> None:
     assert x87 == pytest.approx([2 / 3 + call for call in range(20)])
     expected = [sum((2 / 3 + call + i) * (1 / 7 - i) / (1.5 * call + i) for i in range(1, 9)) for call in range(20)]
     assert [float.fromhex(line[5]) for line in lines] == pytest.approx(expected), "the program's x87 stack is as it was"
+
+
+@pytest.mark.skipif(" avx " not in Path("/proc/cpuinfo").read_text(), reason="the processor has no AVX")
+def test_whole_vector_registers_of_avx() -> None:
+    run = walks("wide_registers")
+    assert run.code == 0, run.stderr
+    expected = [(2.0 * call + call, 4.0 + call, 6.0 + call, 8.0 + call) for call in range(20)]
+    assert [tuple(map(float, line.split())) for line in run.stdout.splitlines()] == expected, "the program's registers are as they were"
+    returned = []
+    for entry, payload in run.recording.entries_with_payload():
+        if entry["kind"] == Kind.ENTER:
+            [call] = struct.unpack_from("<q", payload, 0)
+            assert struct.unpack_from("<4d", payload, 8) == (call, 2, 3, 4)
+        else:
+            returned.append(struct.unpack_from("<4d", payload, 0))
+    assert returned == expected
 
 
 def test_under_valgrind() -> None:

@@ -232,6 +232,26 @@ def test_how_wholes_are_taken() -> None:
     assert found["case_vector"][1] == ("VECTOR", 0, 16, 8, 0)
 
 
+@pytest.mark.parametrize(
+    ("compiler", "flags", "captured"),
+    [
+        ("gcc", ("-O0", "-mavx"), True), ("gcc", ("-O2", "-mavx2"), True), ("gcc", ("-O0", "-march=x86-64-v3"), True), ("gcc", ("-O0",), False),
+        ("gcc", ("-O0", "-mavx", "-mno-avx"), False), ("clang", ("-O0", "-mavx"), False), ("clang", ("-O2", "-mavx"), True), ("clang", ("-O2",), False),
+    ],
+)  # fmt: skip
+def test_vectors_of_32_bytes_are_taken_where_they_are_known_to_be_in_registers(compiler: str, flags: tuple[str, ...], captured: bool) -> None:
+    """By GCC's command line, or by what the location says; of Clang's the result is not known."""
+    path = program("indexer/vectors.c", *flags, "-Wno-psabi", compiler=compiler)
+    plans, _ = _deep(path, "case_wide", "case_give_wide", "case_widest")
+    steps = [[step for step in (*enter_steps(plan), *exit_steps(plan)) if step[0] == PlanOp.VECTOR] for plan in plans]
+    by_rules = captured and compiler == "gcc"
+    assert [(op, arg, size) for op, arg, size, _, _ in steps[0]] == ([(PlanOp.VECTOR, 1, 32)] if captured else [])
+    assert [(op, arg, size) for op, arg, size, _, _ in steps[1]] == [(PlanOp.VECTOR, 0, 32)] * (2 if by_rules else captured)
+    assert steps[2] == []
+    assert {one.name: one.source for one in plans[0].arguments}["vector"] == ("payload" if captured else "none")
+    assert {one.name: one.source for one in plans[2].arguments}["vector"] == "none"
+
+
 def test_what_needs_no_image_has_none() -> None:
     path = program("indexer/abi.c", "-O0")
     plans, _ = _deep(path, "case_ints", "case_mixed16", "case_text")

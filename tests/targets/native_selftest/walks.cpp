@@ -367,11 +367,13 @@ static void many()
 }
 
 typedef float Vector __attribute__((vector_size(16)));
+typedef double Wide __attribute__((vector_size(32)));
 struct Big { long words[5]; };
 extern "C" {
 TRACED long double wide(Vector vector, long call, long double value, Big big) { __asm__ volatile("" : : "x"(vector), "m"(big) : "memory"); return value * 2 + call; }
 TRACED _Complex long double complex(Vector vector, long call, long double value, Big) { __asm__ volatile("" : : "x"(vector) : "memory"); _Complex long double made; __real__ made = value; __imag__ made = 1.5l * call; return made; }
 TRACED Vector vector(Vector vector, long call) { return vector + float(call); }
+TRACED __attribute__((target("avx"))) Wide wide_vector(double first, Wide vector, long call) { return vector * first + double(call); }
 TRACED long none(long call) { __asm__ volatile("" : : : "memory"); return call; }
 }
 
@@ -403,11 +405,24 @@ static void registers()
     }
 }
 
+// 32 bytes of ymm1 at the call, of ymm0 at the return. The program's own registers stay as they are.
+__attribute__((target("avx"))) static void wide_registers()
+{
+    std::vector<plan_op> ops{{LANE_PLAN_OP_VECTOR, 1, 32, 8, 0}, {GPR, 0, 8, 0, 0}, {END, 0, 0, 0, 0}, {LANE_PLAN_OP_VECTOR, 0, 32, 0, 0}, {END, 0, 0, 0, 0}};
+    std::vector<uint8_t> made((const uint8_t *)ops.data(), (const uint8_t *)(ops.data() + ops.size()));
+    patch_with((uint64_t)wide_vector, hook_for((void *)wide_vector, 1, made), recorder.enter_gpr);
+    for (long call = 0; call < 20; call++) {
+        Wide found = wide_vector(2, Wide{double(call), 2, 3, 4}, call);
+        printf("%g %g %g %g\n", found[0], found[1], found[2], found[3]);
+    }
+}
+
 int main(int count, char **arguments)
 {
     static const struct { const char *name; void (*run)(); } scenarios[] = {
         {"structs", structs}, {"texts", texts}, {"arrays", arrays}, {"strings", strings}, {"parts", parts}, {"lists", lists}, {"trees", trees},
         {"deques", deques}, {"tables", tables}, {"b_trees", b_trees}, {"addresses", addresses}, {"near", near}, {"budgets", budgets}, {"many", many}, {"registers", registers},
+        {"wide_registers", wide_registers},
     };
     if (count < 5)
         fail("RECORDER POOL SCENARIO ARGUMENT");
