@@ -35,7 +35,8 @@ class Piece:
 class Passing:
     """`pieces`: for `registers`. `size` and `align` in bytes, for what goes on the stack. `parts`: two words that compilers disagree on when only one
     register is left (__int128 in Clang before 18). `separate`: each piece is an argument of its own (Rust's pairs of scalars).
-    `unknown` with `pieces`: so they are if a location names the registers. `x87`: as a result it comes back in so many x87 registers, whatever it is as an argument."""
+    `unknown` with `pieces`: so they are if a location names the registers.
+    `x87`: as a result it comes back in so many x87 registers, whatever it is as an argument."""
 
     kind: Kind
     pieces: tuple[Piece, ...] = ()
