@@ -9,6 +9,7 @@ from typing import Final
 _DEPTH_MAX: Final = 100
 _LENGTH_MAX: Final = 4096  # of names that are looked into
 _INLINE_NAMESPACES: Final = re.compile(r"\bstd::(?:__cxx11|__1|__ndk1|__fs)::")
+_STRING: Final = re.compile(r"(?<![\w:~$])std::basic_string<char, std::char_traits<char>, std::allocator<char> ?>")  # the most frequent by far
 _PLAIN: Final = re.compile(r"[^'<(\[{,>)\]}]+")
 _HEAD: Final = re.compile(r"[\w:~$]+$")
 _OPERATOR: Final = re.compile(r"operator\s*[<>=\-]*$")
@@ -47,6 +48,7 @@ def tidy(name: str) -> str:
     short = _INLINE_NAMESPACES.sub("std::", name)
     if "<" not in short or len(short) > _LENGTH_MAX:
         return short
+    short = _STRING.sub("std::string", short)
     text, at = _part(short, 0, "", 0)
     return short if text is None or at != len(short) else text
 
