@@ -80,7 +80,8 @@ class CodeSymbols:
     def _concrete(self, graph: TypeGraph, records: dict[str, TypeId], end: float) -> dict[int, tuple[TypeId, str]]:
         """Rust's vtables, each described as a variable → what they are for; of the traits that the graph has objects of."""
         objects = [name for name in records if DYN in name]
-        wanted = [(name, trait) for name, trait in self._rust_vtables if any(names_trait(one, trait) for one in objects)] if objects else []
+        traits = {trait for trait in {trait for _, trait in self._rust_vtables} if any(names_trait(one, trait) for one in objects)} if objects else set()
+        wanted = [(name, trait) for name, trait in self._rust_vtables if trait in traits] if traits else []
         found: dict[int, tuple[TypeId, str]] = {}
         for name, trait in wanted[:CLASSES_MAX]:
             if time.monotonic() > end:
