@@ -86,6 +86,7 @@ class Session(MemoryAnswers, Actor):
         self.event_limit = ask.event_limit
         if ask.project_root:
             target.journal.project_root = ask.project_root
+        self._limit(target, ask)
         if ask.serialization_depth is not None:
             await tracing.set_depth(ask.serialization_depth)
         if not (ask.add or ask.remove or ask.add_watches or ask.remove_watches):
@@ -107,6 +108,7 @@ class Session(MemoryAnswers, Actor):
             hooked_functions=len(target.journal.probes.active),
             output_bytes={"stdout": keeper.stream_bytes[0], "stderr": keeper.stream_bytes[1]},
             losses=target.collector.losses(),
+            sampling=target.sampled(),
             capabilities=target.capabilities,
             crash=target.crash,
         )
@@ -137,6 +139,14 @@ class Session(MemoryAnswers, Actor):
         assert self.ending is not None  # set with the target
         await self.end_polls(target_gone=False)
         return await self.ending.stop(kill=ask.kill)
+
+    def _limit(self, target: Target, ask: Trace) -> None:
+        journal = target.journal
+        budget = journal.budget if ask.budget is None else ask.budget.over(journal.budget)
+        if (ask.sampling, budget) != (journal.sampling, journal.budget):
+            journal.sampling, journal.budget = ask.sampling, budget
+            journal.save(target.folder)
+            target.collector.limit(target.limits())
 
     def _launched(self) -> tuple[Target, Tracing]:
         if self.target is None or self.tracing is None:
@@ -193,6 +203,7 @@ class Session(MemoryAnswers, Actor):
             warnings=warnings,
             refused=list(probes.refused.values())[:50],
             event_limit=self.event_limit,
+            sampling=target.sampled(),
             status=guidance(len(active), matched, len(probes.refused), probes.patterns, waiting=tracing.arming.is_armed),
         )
 

@@ -16,6 +16,7 @@ import msgpack  # type: ignore[import-untyped]
 from actors.session.probes import Installed, Probes
 from strobe.errors import Code, StrobeError
 from strobe.model.probe import Hook, Plan, Refused
+from strobe.model.sampling import Budget, SamplingLimits
 from strobe.model.session import Capabilities
 from strobe.model.watch import Watch
 from strobe.protocol.session import Launch
@@ -38,6 +39,8 @@ class Journal:
     internal: list[Patch] = field(default_factory=list)
     internals: list[Internal] = field(default_factory=list)  # what it wants to see, wherever that is defined
     sees_loading: bool = False  # it tells of libraries that come and go
+    sampling: SamplingLimits = field(default_factory=SamplingLimits)  # of the settings
+    budget: Budget | None = None
     project_root: str = ""
     stopped: bool = False
     running: bool = False  # it was continued: its launch came to the end
@@ -77,6 +80,8 @@ class Journal:
             "internal": [patch.model_dump() for patch in self.internal],
             "seesLoading": self.sees_loading,
             "internals": [one.model_dump() for one in self.internals],
+            "sampling": self.sampling.model_dump(),
+            "budget": self.budget and self.budget.model_dump(),
             "projectRoot": self.project_root,
             "stopped": self.stopped,
             "running": self.running,
@@ -101,6 +106,8 @@ class Journal:
             internal=[Patch.model_validate(item) for item in wire["internal"]],
             sees_loading=wire.get("seesLoading", False),
             internals=[Internal.model_validate(item) for item in wire.get("internals", ())],
+            sampling=SamplingLimits.model_validate(wire.get("sampling", {})),
+            budget=Budget.model_validate(wire["budget"]) if wire.get("budget") else None,
             project_root=wire["projectRoot"],
             stopped=wire["stopped"],
             running=wire["running"],

@@ -34,6 +34,7 @@ async def recover(actor: Asker, folder: Path, collector_for: Any) -> Target:
     target = Target(ask.session_id, folder, journal, keeper, pool, collector, can)
     target.took(Started(keeper.status().pid))
     _forget_unpatched(target)
+    collector.limit(target.limits())
     collector.start()
     target.announce_types({path.name.removeprefix(TYPES_PREFIX): path.read_bytes() for path in folder.glob(f"{TYPES_PREFIX}*")})
     # Announced again: the process may have died before the store had them. The store knows hooks by id.

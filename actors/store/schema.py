@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-SCHEMA_VERSION: Final = 2  # 2: types, modules, payloads
+SCHEMA_VERSION: Final = 3  # 2: types, modules, payloads; 3: sampling
 ROW_GROUP_ROWS: Final = 32768  # a commit of 50 ms at full speed fills whole groups: they go to the file compressed, not through the log
 VALUE_COLUMNS: Final = 6  # arguments with a column of their own; further ones go to more_values
 FIRST_VALUE_COLUMNS: Final = 2  # the others are added when a hook needs them: an empty column costs a tenth of the ingest
@@ -72,4 +72,5 @@ TABLES: Final = [
         ),
     ),
     _table("losses", _columns("cause VARCHAR, hook INTEGER, kind VARCHAR, lost BIGINT")),
+    _table("sampling", _columns("ts BIGINT, hook INTEGER, period INTEGER")),  # from ts on, of so many calls about one is recorded; 0: all
 ]

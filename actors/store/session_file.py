@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import operator
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,10 +25,12 @@ from actors.store.trace_map import EVENTS_MAX_DEFAULT
 from actors.store.type_book import TypeBook
 from strobe.errors import Code, StrobeError
 from strobe.model.probe import Hook
+from strobe.model.sampling import SampledFunction
 from strobe.model.session import SessionRecord
 
 Rows = list[dict[str, Any]]
 READERS_KEPT: Final = 4
+SAMPLED: Final = "sampled"  # the cause under which calls are counted that were not to be recorded
 EVICTED: Final = "evicted"  # the cause under which evicted events are counted as lost
 
 
@@ -119,6 +123,11 @@ class SessionFile:
         self.types = TypeBook(row[0] for row in run("SELECT key FROM types").fetchall())
         self.next_string: int = run("SELECT coalesce(max(id), 0) + 1 FROM strings").fetchall()[0][0]
         self.losses: dict[str, int] = dict(run("SELECT cause, sum(lost)::BIGINT FROM losses GROUP BY cause").fetchall())
+        rows = run("SELECT hook, sum(lost)::BIGINT FROM losses WHERE cause = ? GROUP BY hook", [SAMPLED]).fetchall()
+        self.left_out: dict[int, int] = dict(rows)  # calls of a hook that were only counted
+        self.periods: dict[int, list[tuple[int, int]]] = {}
+        for ts, hook, period in run("SELECT ts, hook, period FROM sampling ORDER BY ts").fetchall():
+            self.periods.setdefault(hook, []).append((ts, period))
         self.point_pids: set[int] = {row[0] for row in run("SELECT DISTINCT pid FROM points WHERE pid IS NOT NULL").fetchall()}
         self._map = load_map(self._connection, events_max(self.record))
         self.counts.publish(stored_counts(self._connection), self._snapshot())
@@ -128,6 +137,23 @@ class SessionFile:
         return Snapshot(at.next_n - 1, at.settled, at.newest, self.losses.get(EVICTED, 0), self._map)
 
     # Reading
+
+    def rate(self, hook: int, ts: int) -> float:
+        """The share of its calls that was recorded at a time."""
+        changes = self.periods.get(hook, [])
+        at = bisect.bisect_right(changes, ts, key=operator.itemgetter(0)) - 1
+        return 1 / max(changes[max(at, 0)][1], 1) if changes else 1.0
+
+    def sampled(self) -> list[SampledFunction]:
+        """The functions of which not all calls were recorded, those with most calls left out first."""
+        found: dict[str, SampledFunction] = {}
+        for hook in self.periods.keys() | self.left_out.keys():
+            if hook in self.hooks:
+                name, rate, left_out = self.hooks[hook].place.function, self.rate(hook, self.position.newest), self.left_out.get(hook, 0)
+                before = found.get(name)
+                rate, left_out = (rate, left_out) if before is None else (min(rate, before.rate), left_out + before.not_recorded)
+                found[name] = SampledFunction(function=name, rate=rate, not_recorded=left_out)
+        return sorted(found.values(), key=lambda one: (-one.not_recorded, one.function))
 
     def reader(self) -> duckdb.DuckDBPyConnection:
         """One that is free, or a new one. To be given back, or closed."""
@@ -185,6 +211,10 @@ class SessionFile:
         self.types.stored([row["key"] for row in changes.rows.get("types", [])])
         for row in changes.rows.get("losses", []):
             self.losses[row["cause"]] = self.losses.get(row["cause"], 0) + row["lost"]
+            if row["cause"] == SAMPLED:
+                self.left_out[row["hook"]] = self.left_out.get(row["hook"], 0) + row["lost"]
+        for row in changes.rows.get("sampling", []):
+            self.periods.setdefault(row["hook"], []).append((row["ts"], row["period"]))
         if evicted:
             self.losses[EVICTED] = self.losses.get(EVICTED, 0) - sum(number for _, number in evicted)
         self.point_pids |= {row["pid"] for row in changes.rows.get("points", []) if row["pid"] is not None}

@@ -73,7 +73,7 @@ class SessionWriter:
 
     def _clear(self) -> None:
         self._records: list[Records] = []
-        self._rows: dict[str, Rows] = {"types": [], "modules": [], "hooks": [], "threads": [], "output": [], "points": [], "losses": []}
+        self._rows: dict[str, Rows] = {"types": [], "modules": [], "hooks": [], "threads": [], "output": [], "points": [], "losses": [], "sampling": []}
         self._changed_record: SessionRecord | None = None
         self.pending_rows = 0
         self.pending_bytes = 0
@@ -198,6 +198,9 @@ class SessionWriter:
                 self._take_hooks(header)
             case "losses":
                 self._take_losses(header)
+            case "sampling":
+                ts = int(header["tsNs"]) - self._started_ns
+                self._rows["sampling"] += [{"ts": ts, "hook": int(hook), "period": int(period)} for hook, period in header["periods"].items()]
             case "event":
                 for event in header["events"]:
                     self._take_event(event)

@@ -2,7 +2,7 @@
 
 export interface Field { offset: number; type: "u8" | "u16" | "u32" | "u64" | "i32"; count: number }
 
-export const LAYOUT_VERSION = 2;
+export const LAYOUT_VERSION = 3;
 export const POOL_MAGIC = 0x4c4f4f5042525453n;
 export const HEADER_BYTES = 4096;
 export const HOOK_BYTES = 32;
@@ -37,7 +37,7 @@ export const Kind = { ENTER: 1, EXIT: 2, UNWIND: 3, YIELD: 4, RESUME: 5, OUTPUT_
 
 export const EntryFlag = { SAMPLED: 1, TRUNCATED: 2, TAIL_CALL: 4, NO_EXIT: 8 } as const;
 
-export const HookFlag = { ENABLED: 1, WANT_EXIT: 2, SAMPLED: 4 } as const;
+export const HookFlag = { ENABLED: 1, WANT_EXIT: 2 } as const;
 
 export const PlanOp = { END: 0, GPR: 1, XMM: 2, STACK: 3, CSTR: 4, STACK_CSTR: 5, WORD_XMM: 6, LEA: 7, VECTOR: 8, X87: 9, IMAGE: 10, WALK: 11 } as const;
 
@@ -81,7 +81,7 @@ export const POOL = {
 
 export const HOOK_SIZE = 32;
 export const HOOK = {
-    calls: { offset: 0, type: "u64", count: 1 },
+    left_out: { offset: 0, type: "u64", count: 1 },
     dropped: { offset: 8, type: "u64", count: 1 },
     flags: { offset: 16, type: "u32", count: 1 },
     sample_period: { offset: 20, type: "u32", count: 1 },

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LANE_LAYOUT_VERSION 2u
+#define LANE_LAYOUT_VERSION 3u
 #define LANE_POOL_MAGIC 0x4c4f4f5042525453ull
 #define LANE_HEADER_BYTES 4096u
 #define LANE_HOOK_BYTES 32u
@@ -57,7 +57,6 @@
 
 #define LANE_HOOK_FLAG_ENABLED 1u
 #define LANE_HOOK_FLAG_WANT_EXIT 2u
-#define LANE_HOOK_FLAG_SAMPLED 4u
 
 #define LANE_PLAN_OP_END 0u
 #define LANE_PLAN_OP_GPR 1u
@@ -167,14 +166,14 @@ _Static_assert(offsetof(struct lane_pool, image_floor) == 304, "lane_pool.image_
 _Static_assert(offsetof(struct lane_pool, images_left_out) == 312, "lane_pool.images_left_out");
 
 struct lane_hook {
-    uint64_t calls;
+    uint64_t left_out;
     uint64_t dropped;
     uint32_t flags;
     uint32_t sample_period;
     uint64_t unmatched;
 };
 _Static_assert(sizeof(struct lane_hook) == 32, "lane_hook");
-_Static_assert(offsetof(struct lane_hook, calls) == 0, "lane_hook.calls");
+_Static_assert(offsetof(struct lane_hook, left_out) == 0, "lane_hook.left_out");
 _Static_assert(offsetof(struct lane_hook, dropped) == 8, "lane_hook.dropped");
 _Static_assert(offsetof(struct lane_hook, flags) == 16, "lane_hook.flags");
 _Static_assert(offsetof(struct lane_hook, sample_period) == 20, "lane_hook.sample_period");

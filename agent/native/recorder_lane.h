@@ -72,7 +72,7 @@ INLINE void entry_head(struct lane_entry *entry, uint64_t ts, uint64_t span, uin
 /* An entry on its way into the lane. */
 struct draft { struct place place; uint32_t slots; uint8_t flags; };
 
-bool sample(struct lane_hook *counts);
+bool sample(struct lane_hook *counts, uint32_t period, uint64_t ts);
 
 /* recorder_draft.c. A block of scratch memory that no interrupted frame uses: room for a payload, then what is answered. NULL when all are taken. */
 struct walker *scratch_take(struct thread *thread);

@@ -6,16 +6,16 @@
 EXPORT uint64_t strobe_record_enter(uint64_t hook_address, const uint64_t regs[15], const uint64_t *stack)
 {
     struct strobe_hook *hook = (struct strobe_hook *)hook_address;
-    uint32_t flags = SHARED_LOAD(&hook->shared->flags);
+    uint32_t flags = SHARED_LOAD(&hook->shared->flags), period = SHARED_LOAD(&hook->shared->sample_period);
     struct draft draft = {.flags = 0};
     if (!(flags & LANE_HOOK_FLAG_ENABLED) || !SHARED_LOAD(&pool->recording))
         return 0;
-    if (flags & LANE_HOOK_FLAG_SAMPLED) {
-        if (!sample(hook->shared))
+    uint64_t ts = now(), span = 0;
+    if (period > 1) {
+        if (!sample(hook->shared, period, ts))
             return 0;
         draft.flags = LANE_ENTRY_FLAG_SAMPLED;
     }
-    uint64_t ts = now(), span = 0;
     struct thread *thread = thread_self();
     if (!thread) {
         lane_drop(hook->shared, LANE_KIND_ENTER);

@@ -2,11 +2,21 @@
 #include "recorder_lane.h"
 #include "recorder_shadow.h"
 
-/* True when this call of a sampled function is to be recorded. All calls are counted. */
-NOINLINE bool sample(struct lane_hook *counts)
+/* Whether this call of a sampled function is recorded; if not, it is counted. By its time, spread evenly (Knuth 6.4, multiplicative hashing): of what a
+ * program calls in turns each gets its share, as it would not if every n-th call were taken. */
+NOINLINE bool sample(struct lane_hook *counts, uint32_t period, uint64_t ts)
 {
-    uint32_t period = counts->sample_period;
-    return SHARED_ADD(&counts->calls, 1) % (period ? period : 1) == 0;
+    if ((ts * 0x9e3779b97f4a7c15ull >> 32) * period >> 32 == 0)
+        return true;
+    SHARED_ADD(&counts->left_out, 1);
+    return false;
+}
+
+/* In one load: flags, and above them the sample period. */
+INLINE uint64_t flags_and_period(const struct lane_hook *counts)
+{
+    _Static_assert(offsetof(struct lane_hook, sample_period) == offsetof(struct lane_hook, flags) + 4 && offsetof(struct lane_hook, flags) % 8 == 0, "one word");
+    return SHARED_LOAD((const uint64_t *)&counts->flags);
 }
 
 /* The innermost live call on this stack, by which the new one was made. Short when the newest entry is just that. */
@@ -36,16 +46,16 @@ INLINE bool moves_safe(const struct thread *thread, const struct strobe_hook *ho
 static NOINLINE uint64_t enter_any(struct saved *saved)
 {
     struct strobe_hook *hook = (struct strobe_hook *)saved->hook;
-    uint32_t flags = SHARED_LOAD(&hook->shared->flags);
+    uint32_t flags = SHARED_LOAD(&hook->shared->flags), period = SHARED_LOAD(&hook->shared->sample_period);
     struct draft draft = {.flags = 0};
     if (!(flags & LANE_HOOK_FLAG_ENABLED) || !SHARED_LOAD(&pool->recording))
         return 0;
-    if (UNLIKELY(flags & LANE_HOOK_FLAG_SAMPLED)) {
-        if (!sample(hook->shared))
+    uint64_t ts = now();
+    if (period > 1) {
+        if (!sample(hook->shared, period, ts))
             return 0;
         draft.flags = LANE_ENTRY_FLAG_SAMPLED;
     }
-    uint64_t ts = now();
     struct thread *thread = thread_self();
     if (UNLIKELY(!thread)) {
         lane_drop(hook->shared, LANE_KIND_ENTER);
@@ -97,7 +107,7 @@ __attribute__((used)) uint64_t strobe_on_enter(struct saved *saved)
 {
     struct strobe_hook *hook = (struct strobe_hook *)saved->hook;
     uint64_t *slot = &saved->slot, parent;
-    if (UNLIKELY(SHARED_LOAD(&hook->shared->flags) != (LANE_HOOK_FLAG_ENABLED | LANE_HOOK_FLAG_WANT_EXIT)) || UNLIKELY(!SHARED_LOAD(&pool->recording)))
+    if (UNLIKELY(flags_and_period(hook->shared) != (LANE_HOOK_FLAG_ENABLED | LANE_HOOK_FLAG_WANT_EXIT)) || UNLIKELY(!SHARED_LOAD(&pool->recording)))
         return enter_any(saved);
     uint64_t ts = now();
     struct thread *thread = thread_self();

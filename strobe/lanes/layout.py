@@ -5,7 +5,7 @@
 
     pool file
     ├── header        4096 bytes            POOL
-    ├── hook table    hook_capacity × 32    HOOK     (written by session: flags; by writers: calls, dropped)
+    ├── hook table    hook_capacity × 32    HOOK     (written by session: flags, sample_period; by writers: the rest)
     ├── crash pages   crash_count × 128 KiB CRASH
     └── chunks        chunk_count × 256 KiB CHUNK = header 128 + map (1 byte a slot) + slots × 32
 
@@ -28,7 +28,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-LAYOUT_VERSION: Final = 2
+LAYOUT_VERSION: Final = 3
 POOL_MAGIC: Final = 0x4C4F4F5042525453  # "STRBPOOL"
 HEADER_BYTES: Final = 4096
 HOOK_BYTES: Final = 32
@@ -88,10 +88,10 @@ POOL: Final = (
 )
 
 HOOK: Final = (
-    Field("calls", 0, "u64"),  # counted only while sampled
+    Field("left_out", 0, "u64"),  # calls that were not recorded because the function is sampled
     Field("dropped", 8, "u64"),  # records (enter or exit) that found no room
     Field("flags", 16, "u32"),  # HookFlag
-    Field("sample_period", 20, "u32"),
+    Field("sample_period", 20, "u32"),  # n > 1: the function is sampled, of n calls about one is recorded
     Field("unmatched", 24, "u64"),  # enters recorded without an exit to come (shadow stack full)
 )
 
@@ -179,7 +179,6 @@ class EntryFlag(enum.IntFlag):
 class HookFlag(enum.IntFlag):
     ENABLED = 1
     WANT_EXIT = 2
-    SAMPLED = 4
 
 
 class PlanOp(enum.IntEnum):

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from strobe.model.base import Noun
 from strobe.model.probe import Refused
+from strobe.model.sampling import Budget, SampledFunction, SamplingLimits
 from strobe.model.session import Capabilities
 from strobe.model.watch import ActiveWatch, Watch
 from strobe.protocol.base import Ask, Done, Reply
@@ -40,6 +41,8 @@ class Launch(Ask):
     patterns: list[str]  # pending ones
     watches: list[Watch] = []  # pending ones
     serialization_depth: int = 3
+    sampling: SamplingLimits = SamplingLimits()  # of the settings
+    budget: Budget | None = None
 
 
 class TraceReply(Reply):
@@ -52,7 +55,7 @@ class TraceReply(Reply):
     warnings: list[str]
     refused: list[Refused]
     event_limit: int
-    sampling: list[dict[str, Any]] | None = None
+    sampling: list[SampledFunction] = []
     status: str
 
 
@@ -68,6 +71,8 @@ class Trace(Ask):
     serialization_depth: int | None = None
     project_root: str | None = None
     event_limit: int
+    sampling: SamplingLimits = SamplingLimits()  # of the settings
+    budget: Budget | None = None
 
 
 class StatusReply(Reply):
@@ -81,6 +86,7 @@ class StatusReply(Reply):
     hooked_functions: int
     output_bytes: dict[str, int]
     losses: dict[str, int]
+    sampling: list[SampledFunction] = []
     capabilities: Capabilities
     crash: dict[str, Any] | None = None
 

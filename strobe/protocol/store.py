@@ -7,6 +7,8 @@ them into ns. Kinds:
   hooks     {hooks: [model.probe.Hook as dict], types?: {key (Plan.types): packed Bundle of strobe.values.bundle}, modules?: {path: load bias}},
             before the first record that uses them. Types and modules may also come later, with hooks []; a module told again was mapped anew
   losses    {hooks: {id: dropped records}, kinds: {kind: n}, cause}: to be added to what was lost before
+  sampling  {tsNs, periods: {hook: n}}: from that CLOCK_MONOTONIC time on about one of n calls is recorded, 0: all. Calls not recorded are losses of
+            the cause `sampled`
   event     {events: [{type: crash|pause|…, tsNs, pid, tid, text, data}]}
   session   {fields of SessionRecord that changed}
   settled   {tsNs}: everything up to this CLOCK_MONOTONIC time has been sent
@@ -19,6 +21,7 @@ from typing import Any, ClassVar
 
 from strobe.model.pending import PendingChange, PendingSet
 from strobe.model.query import Query
+from strobe.model.sampling import SampledFunction
 from strobe.model.session import SessionRecord
 from strobe.protocol.base import Ask, Done, Message, Reply
 
@@ -87,6 +90,7 @@ class QueryReply(Reply):
     settled_until_ns: int
     pids: list[int] | None
     events_dropped: dict[str, int]  # exact count by cause
+    sampled: list[SampledFunction] = []
     crash: dict[str, Any] | None
     newest_ns: int
     ends: list[PageEnd] | None = None

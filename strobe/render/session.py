@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
+from strobe.model.sampling import SampledFunction
 from strobe.render.events import crash_line, left_out_lines
 from strobe.render.table import align
 from strobe.render.values import byte_count, count
+
+_SAMPLED_NAMED: Final = 5
 
 
 def launch_text(reply: Mapping[str, Any]) -> str:
@@ -30,6 +33,19 @@ def trace_text(reply: Mapping[str, Any]) -> str:
     lines.append(f"Patterns: {patterns}. Functions: {hooks}.")
     lines += [f"Refused: {item['function']}: {item['reason']}" for item in reply.get("refused", [])]
     return "\n".join([*lines, *_warnings(reply), *left_out_lines(reply)])
+
+
+def sampling_note(sampled: Sequence[SampledFunction]) -> list[str]:
+    """One line for all functions of which not all calls are recorded, or were not."""
+    named = [f"{one.function} ({_share(one.rate)}, {one.not_recorded:,} calls only counted)" for one in sampled[:_SAMPLED_NAMED]]
+    if not named:
+        return []
+    more = f" and {len(sampled) - _SAMPLED_NAMED} more" if len(sampled) > _SAMPLED_NAMED else ""
+    return [f"Sampled, being called so often: {', '.join(named)}{more}. debug_trace budget.callsPerSecond sets from where on, 0 never."]
+
+
+def _share(rate: float) -> str:
+    return "now all recorded" if rate >= 1 else f"now 1 call in {round(1 / rate):,}"
 
 
 def session_text(reply: Mapping[str, Any]) -> str:

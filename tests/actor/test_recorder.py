@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import subprocess
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -166,11 +167,16 @@ def test_hook_flags() -> None:
 
 
 def test_sampling_counts_every_call() -> None:
-    run = run_selftest("calls.c", "sampled", 1_000)
+    """One of a hundred calls of each of two kinds that come in turns; the others are counted."""
+    run = run_selftest("calls.c", "sampled", 400_000)
     recording = run.recording
-    assert recording.hooks[1][0] == 5_000
-    assert recording.count(ENTER, 1) == recording.count(EXIT, 1) == 50
+    enters = recording.count(ENTER, 1)
+    assert enters == recording.count(EXIT, 1)
+    assert enters + recording.hooks[1][0] == 400_000
     assert set(recording.all["flags"].tolist()) == {EntryFlag.SAMPLED}
+    kinds = Counter(struct.unpack_from("<I", payload)[0] for entry, payload in recording.entries_with_payload() if entry["kind"] == ENTER)
+    assert set(kinds) == {0, 1}
+    assert all(1_500 < number < 2_500 for number in kinds.values()), kinds
 
 
 def test_strings_are_read_without_faults() -> None:

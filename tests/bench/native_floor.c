@@ -122,7 +122,7 @@ int main(int count, char **arguments)
     static const struct plan_op string[] = {{CSTR, 0, 8, 0, 256}, {END, 0, 0, 0, 0}, {END, 0, 0, 0, 0}};
     const struct { const char *name; long (*function)(long, long); const struct plan_op *plan; uint32_t flags; long argument; } cases[] = {
         {"enter", enter_only, NO_PLAN, 1, 0}, {"enterExit", with_exit, NO_PLAN, 3, 0}, {"twoInts", two_ints, TWO_INTS, 3, 0}, {"sixInts", six_ints, six, 3, 0},
-        {"literal", text, string, 3, (long)"a string of 28 characters..."}, {"disabled", disabled, NO_PLAN, 0, 0}, {"sampled1of100", sampled, NO_PLAN, 7, 0},
+        {"literal", text, string, 3, (long)"a string of 28 characters..."}, {"disabled", disabled, NO_PLAN, 0, 0}, {"sampled1of100", sampled, NO_PLAN, 3, 0},
     };
     char path[64];
     if (count < 2)
@@ -138,7 +138,7 @@ int main(int count, char **arguments)
     struct lane_hook *hooks = (struct lane_hook *)((uint8_t *)shared + LANE_HOOKS_OFFSET);
     for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         hooks[i].flags = cases[i].flags;
-        hooks[i].sample_period = 100;
+        hooks[i].sample_period = cases[i].function == sampled ? 100 : 0;
         trace((void *)cases[i].function, i, cases[i].plan);
         printf(", \"%s\": %.2f", cases[i].name, cost(cases[i].function, cases[i].argument) - plain);
         fflush(stdout);

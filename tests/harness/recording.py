@@ -74,7 +74,7 @@ class Recording:
 
     chunks: list[ChunkCopy]
     dropped_by_kind: list[int]
-    hooks: dict[int, tuple[int, int, int]]  # hook → calls, dropped, unmatched
+    hooks: dict[int, tuple[int, int, int]]  # hook → left out, dropped, unmatched
     whole: bool = True  # False: frames of the recorder may have been cut short, and left gaps
     threads: dict[int, np.ndarray] = field(init=False)
 
@@ -115,8 +115,8 @@ def read_recording(path: Path, chunks: list[ChunkCopy] | None = None, *, whole: 
             found.append(copy_chunk(memory, index))
     hooks = {}
     for hook in range(64):
-        calls, dropped, _flags, _period, unmatched = struct.unpack_from("<QQIIQ", memory, HOOKS_OFFSET + hook * HOOK_BYTES)
-        hooks[hook] = (calls, dropped, unmatched)
+        left_out, dropped, _flags, _period, unmatched = struct.unpack_from("<QQIIQ", memory, HOOKS_OFFSET + hook * HOOK_BYTES)
+        hooks[hook] = (left_out, dropped, unmatched)
     return Recording(found, list(struct.unpack_from("<16Q", memory, 88)), hooks, whole)
 
 

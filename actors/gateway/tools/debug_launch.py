@@ -16,6 +16,7 @@ from actors.gateway.command import Program, check_arguments, find_program, proje
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import StrobeError
 from strobe.model.pending import PendingChange, PendingSet
+from strobe.model.sampling import SamplingLimits
 from strobe.model.session import Capabilities
 from strobe.protocol import session, store, supervisor
 from strobe.render.session import launch_text
@@ -127,6 +128,8 @@ async def _start(session_id: str, arguments: LaunchArguments, program: Program, 
         symbols_path=symbols_file(arguments.symbols_path, root),
         patterns=waiting.patterns,
         watches=waiting.watches,
+        sampling=SamplingLimits.of(call.settings),
+        budget=waiting.budget,
         serialization_depth=waiting.depth or session.Launch.model_fields["serialization_depth"].default,
     )
     return await call.ask(opened.session, launch, session.LaunchReply, deadline_s=_LAUNCH_S)

@@ -14,6 +14,7 @@ from strobe.model.query import Query, ReturnFilter
 from strobe.protocol import store
 from strobe.render.budget import json_tokens, reply_tokens
 from strobe.render.events import line_tokens, query_text
+from strobe.render.session import sampling_note
 
 _DESCRIPTION: Final = "Timeline (calls, output, crashes) by filters or sql; eventId: all its values. Page: cursor. Poll: afterEventId=lastEventId."
 _CURSOR_LIKE: Final = "eyJ0" * 32  # room for the cursor that a shorter page gets
@@ -125,7 +126,7 @@ async def _result(reply: store.QueryReply, limit: int, call: Call) -> QueryResul
         pids=list(reply.pids) if reply.pids and len(reply.pids) > 1 else None,
         events_dropped={cause: number for cause, number in reply.events_dropped.items() if number and cause != _VALUES_LEFT_OUT},
         crash=reply.crash,
-        warnings=[*reply.warnings, *_without_values(reply), *([cut] if cut else [])],
+        warnings=[*reply.warnings, *_without_values(reply), *sampling_note(reply.sampled), *([cut] if cut else [])],
     )
 
 

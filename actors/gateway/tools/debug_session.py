@@ -47,6 +47,7 @@ class SessionResult(Result):
     hooked_functions: int | None = None
     output_bytes: dict[str, int] | None = None
     losses: dict[str, int] | None = None
+    sampling: list[dict[str, Any]] | None = None
     capabilities: dict[str, Any] | None = None
     crash: dict[str, Any] | None = None
     success: bool | None = None
@@ -106,6 +107,7 @@ async def _status(record: SessionRecord, call: Call) -> Result:
         hooked_functions=live.hooked_functions if live else 0,
         output_bytes=live.output_bytes if live else None,
         losses={**counted.events_dropped, **(live.losses if live else {})},
+        sampling=[one.model_dump(by_alias=True) for one in (live.sampling if live else counted.sampled)] or None,
         capabilities=capabilities,
         crash=live.crash if live and live.crash else counted.crash,
     )

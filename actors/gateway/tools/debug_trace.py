@@ -14,10 +14,11 @@ from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
 from strobe.model.pending import PendingChange, PendingSet
 from strobe.model.probe import Refused
+from strobe.model.sampling import Budget, SamplingLimits
 from strobe.model.session import SessionRecord
 from strobe.model.watch import EXPRESSION_MAX, WATCHES_MAX, ActiveWatch, Watch, check
 from strobe.protocol import indexer, session, store
-from strobe.render.session import trace_text
+from strobe.render.session import sampling_note, trace_text
 from strobe.render.values import count
 
 _DESCRIPTION: Final = (
@@ -33,15 +34,25 @@ class WatchAdd(BaseModel):
     variable: str | None = None
     address: str | None = Field(default=None, description="hex")
     type: str | None = None
-    expr: str | None = Field(default=None, max_length=EXPRESSION_MAX, description="path: gState->items[2].id, args[0]->name")
+    expr: str | None = Field(default=None, max_length=EXPRESSION_MAX, description="gState->items[2].id, args[0]->name")
     label: str | None = Field(default=None, min_length=1, max_length=64)
-    on: list[str] = Field(default=[], max_length=100, description="function patterns; default: all traced")
+    on: list[str] = Field(default=[], max_length=100, description="patterns; default: all traced")
 
 
 class WatchChange(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", strict=True, frozen=True)
     add: list[WatchAdd] = Field(default=[], max_length=WATCHES_MAX)
     remove: list[str] = Field(default=[], max_length=WATCHES_MAX)
+
+
+class BudgetArgument(BaseModel):
+    """For all traced functions together, and for those that are called very often."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", strict=True, frozen=True)
+    events_per_second: int | None = Field(default=None, ge=1)
+    overhead_percent: float | None = Field(default=None, gt=0)
+    calls_per_second: int | None = Field(default=None, ge=0, description="above it 1 % or rate; 0 never")
+    rate: float | None = Field(default=None, ge=0.0001, le=1)
 
 
 class TraceArguments(Arguments):
@@ -51,6 +62,7 @@ class TraceArguments(Arguments):
     serialization_depth: int | None = Field(default=None, ge=1, le=10)
     project_root: str | None = None
     watches: WatchChange | None = None
+    budget: BudgetArgument | None = None
 
 
 class TraceResult(Result):
@@ -61,7 +73,7 @@ class TraceResult(Result):
     matched_functions: int | None = None
     active_watches: list[dict[str, Any]]  # ActiveWatch
     warnings: list[str]
-    refused: list[Refused] | None = None
+    refused: list[dict[str, Any]] | None = None  # Refused
     event_limit: int
     sampling: list[dict[str, Any]] | None = None
     status: str
@@ -90,6 +102,7 @@ async def _pending(arguments: TraceArguments, call: Call) -> Result:
         add_watches=watches_of(arguments.watches),
         remove_watches=arguments.watches.remove if arguments.watches else [],
         depth=arguments.serialization_depth,
+        budget=_budget(arguments),
     )
     if arguments.project_root is not None:
         call.warnings.append("projectRoot is not kept: debug_launch has its own.")
@@ -122,8 +135,8 @@ def _pending_status(waiting: PendingSet) -> str:
     return f"{' and '.join(parts)} wait for your next debug_launch, which applies them before the program's first instruction of its own."
 
 
-def wire_of(watch: ActiveWatch) -> dict[str, Any]:
-    return watch.model_dump(by_alias=True, exclude_none=True)
+def wire_of(noun: ActiveWatch | Refused) -> dict[str, Any]:
+    return noun.model_dump(by_alias=True, exclude_none=True)
 
 
 def watches_of(asked: WatchChange | None) -> list[Watch]:
@@ -166,6 +179,8 @@ async def _runtime(arguments: TraceArguments, record: SessionRecord, call: Call)
         serialization_depth=arguments.serialization_depth,
         project_root=arguments.project_root,
         event_limit=int(call.settings["events.maxPerSession"]),
+        sampling=SamplingLimits.of(call.settings),
+        budget=_budget(arguments),
     )
     try:
         reply = await call.ask(f"session:{record.session_id}", ask, session.TraceReply, deadline_s=13)
@@ -184,12 +199,16 @@ async def _runtime(arguments: TraceArguments, record: SessionRecord, call: Call)
         typed_functions=reply.typed_functions,
         matched_functions=reply.matched_functions,
         active_watches=[wire_of(watch) for watch in reply.active_watches],
-        warnings=reply.warnings,
-        refused=reply.refused or None,
+        warnings=[*reply.warnings, *sampling_note(reply.sampling)],
+        refused=[wire_of(one) for one in reply.refused] or None,
         event_limit=reply.event_limit,
-        sampling=reply.sampling,
+        sampling=[one.model_dump(by_alias=True) for one in reply.sampling] or None,
         status=reply.status,
     )
+
+
+def _budget(arguments: TraceArguments) -> Budget | None:
+    return None if arguments.budget is None else Budget.model_validate(arguments.budget.model_dump())
 
 
 async def _ended(arguments: TraceArguments, record: SessionRecord, call: Call) -> Result:
@@ -221,7 +240,4 @@ TOOL: Final = Tool(
     run=run,
     text=trace_text,
     cuttable=("refused", "activePatterns", "warnings"),
-    later={
-        "budget": "Narrow the patterns instead.",
-    },
 )

@@ -21,7 +21,9 @@ from actors.session.collector.mark import ResumeMark
 from actors.session.collector.order import HOLD_NS, SLACK_NS
 from actors.session.collector.outbox import Outbox, Parts
 from actors.session.collector.printed import Printed
+from actors.session.collector.rates import Rates
 from actors.session.collector.requests import Submission, Wish
+from actors.session.collector.sampling import Sampling
 from actors.session.collector.spool import Spool
 from actors.session.collector.stream import BatchStream
 from actors.session.crash import Crash
@@ -29,6 +31,8 @@ from strobe.lanes.clock import ClockLine
 from strobe.lanes.layout import SLOT_BYTES, Clock, Kind
 from strobe.lanes.pool import Pool
 from strobe.launch.keeper import Keeper
+from strobe.launch.processor import ProcessorTime
+from strobe.model.sampling import SamplingLimits
 
 MS: Final = 1_000_000
 BATCH_SLOTS: Final = (1 << 20) // SLOT_BYTES
@@ -56,6 +60,8 @@ class Collection:
         self._printed = Printed(Spool(keeper.output_path, mark.file), mark.printed)
         self.losses = Losses(pool, mark.losses)
         self._crashes = CrashPages(pool, mark.crashes)
+        self.limits = SamplingLimits()
+        self._rates, self._sampling, self._processor = Rates(pool, time.monotonic_ns()), Sampling(), ProcessorTime(keeper.status().pid)
         self._line = ClockLine() if pool.clock is Clock.TSC else None
         self._out = Outbox(stream, Parts(self._lanes, self._printed, self.losses, self._crashes))
         self._waiting_since = 0
@@ -85,6 +91,7 @@ class Collection:
         self._look_at_crashes()
         self._send_submissions(submissions)
         waiting = self._send_records(now_ns, urgent)
+        self._sample(now_ns)
         if now_ns >= self._bury_next or finishing:
             self._bury_next = now_ns + BURY_NS
             self._lanes.bury(now_ns, 0 if finishing else BURY_NS)
@@ -133,6 +140,8 @@ class Collection:
 
     def _send_slices(self, parts: list[Slice]) -> None:
         views = [self._lanes.views(part) for part in parts]
+        for slot_map, slots in views:
+            self._rates.saw(slot_map, slots)
         for part in parts:
             marks = self._lanes.marks(part)
             if marks.size:
@@ -144,6 +153,20 @@ class Collection:
         # One slice goes out of shared memory as it stands; more are put together, which costs less than more frames would.
         frames = [_joined([view[0] for view in views]), _joined([view[1] for view in views])]
         self._out.send("records", header, frames, advances=[Advance(part.index, part.serial, part.end) for part in parts])
+
+    def _sample(self, now_ns: int) -> None:
+        """Functions that are called too often are recorded less from now on, those that have calmed down more."""
+        if self._out.room <= 0:
+            return
+        rates = self._rates.window(now_ns, self.losses.hook_limit)
+        if rates is None:
+            return
+        periods = self._pool.hooks["sample_period"][: rates.size]
+        wanted = self._sampling.decide(rates, periods.copy(), self.limits, self._processor.busy(now_ns) if self.limits.overhead_percent is not None else 1.0)
+        changed = np.flatnonzero(wanted != periods)
+        if changed.size:
+            periods[changed] = wanted[changed]
+            self._out.send("sampling", {"tsNs": now_ns, "periods": dict(zip(changed.tolist(), wanted[changed].tolist(), strict=True))})
 
     def _send_output(self, now_ns: int, urgent: bool, finishing: bool) -> None:
         self._size = self._keeper.page.output_bytes

@@ -17,6 +17,7 @@ from strobe.errors import Code, StrobeError
 from strobe.lanes.pool import Pool
 from strobe.launch.keeper import Keeper
 from strobe.model.probe import Hook
+from strobe.model.sampling import SamplingLimits
 from strobe.runtime.stream import StreamProducer
 
 HOOKS_PER_BATCH: Final = 1000
@@ -63,6 +64,7 @@ class Collector:
         self._failure: BaseException | None = None
         self._finish: Wish | None = None
         self._collection: Collection | None = None
+        self._limits = SamplingLimits()
         self._thread = threading.Thread(target=self._run, name=f"collector {session_id}", daemon=True)
 
     def start(self) -> None:
@@ -105,6 +107,12 @@ class Collector:
     def tell_session(self, fields: dict[str, Any]) -> None:
         """Fields of the catalog's record that changed, by their wire names."""
         self._submit(Submission("session", dict(fields)))
+
+    def limit(self, limits: SamplingLimits) -> None:
+        """From now on functions are sampled by these."""
+        self._limits = limits
+        if self._collection is not None:
+            self._collection.limits = limits
 
     def losses(self) -> dict[str, int]:
         """What was lost so far, by cause; what is 0 is left out."""
@@ -177,8 +185,10 @@ class Collector:
             while not stream.hello(HELLO_MS):
                 if self._stop.is_set():
                     return
-            self._collection = Collection(stream, self._pool, self._keeper, self._on_crash, self._held)
-            self._collect(stream, self._collection, wishes)
+            collection = Collection(stream, self._pool, self._keeper, self._on_crash, self._held)
+            self._collection = collection
+            collection.limits = self._limits  # read last: whoever sets them now finds the collection
+            self._collect(stream, collection, wishes)
         except BaseException as error:  # noqa: BLE001 - whatever it was, the session must hear of it: without this thread it is deaf
             self._failure = error
             self._on_failure(error)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strobe.lanes.layout import Kind
 from strobe.lanes.pool import Pool
 
 LANES_FULL: Final = "lanesFull"
 THREAD_DIED: Final = "threadDied"
+SAMPLED: Final = "sampled"  # calls that were not to be recorded
 IMAGES: Final = "valuesLeftOut"  # no record was lost, but what its arguments point to
 _KINDS: Final = {kind: kind.name.lower() for kind in Kind}
 _BY_HOOK: Final = frozenset({Kind.ENTER, Kind.EXIT, Kind.UNWIND, Kind.YIELD, Kind.RESUME})  # counted at their hook as well
@@ -21,37 +23,39 @@ class Losses:
 
     def __init__(self, pool: Pool, state: Any = None) -> None:
         self._pool = pool
-        used = np.flatnonzero(pool.hooks["flags"] | (pool.hooks["dropped"] != 0))
+        used = np.flatnonzero(pool.hooks["flags"] | (pool.hooks["dropped"] != 0) | (pool.hooks["left_out"] != 0))
         self.hook_limit = int(used.max(initial=0))
         self._hooks = np.zeros(pool.hooks.size, dtype=np.uint64)
+        self._left_out = np.zeros(pool.hooks.size, dtype=np.uint64)
         self._kinds = np.zeros(pool.header["dropped_by_kind"].size, dtype=np.uint64)
         self._images = self.unfinished_told = 0
         self.unfinished_before = 0  # counted by earlier collectors
         if state is not None:
-            ids, totals, kinds, self.unfinished_before, self.unfinished_told, self._images = state
-            self._hooks[np.frombuffer(ids, dtype=np.uint32)] = np.frombuffer(totals, dtype=np.uint64)
+            hooks, left_out, kinds, self.unfinished_before, self.unfinished_told, self._images = state
+            for counts, (ids, totals) in ((self._hooks, hooks), (self._left_out, left_out)):
+                counts[np.frombuffer(ids, dtype=np.uint32)] = np.frombuffer(totals, dtype=np.uint64)
             self._kinds[:] = np.frombuffer(kinds, dtype=np.uint64)
         self._packed: list[Any] | None = None
 
     def state(self, unfinished: int) -> list[Any]:
-        """For a successor: [hook ids, their totals, totals by kind, unfinished entries seen, of them told, images left out]."""
+        """For a successor: [[hook ids, their drops], [hook ids, their calls left out], drops by kind, unfinished entries seen, of them told,
+        images left out]."""
         if self._packed is None:
-            ids = np.flatnonzero(self._hooks).astype(np.uint32)
-            self._packed = [ids.tobytes(), self._hooks[ids].tobytes(), self._kinds.tobytes()]
+            self._packed = [_not_zero(self._hooks), _not_zero(self._left_out), self._kinds.tobytes()]
         return [*self._packed, self.unfinished_before + unfinished, self.unfinished_told, self._images]
 
     def news(self, unfinished: int) -> list[dict[str, Any]]:
         """Headers of `losses` batches for what was lost since the last call; it counts as told."""
         batches: list[dict[str, Any]] = []
-        totals = self._pool.hooks["dropped"][: self.hook_limit + 1].copy()
-        grown = np.flatnonzero(totals != self._hooks[: totals.size])
+        hooks = self._grown("dropped", self._hooks)
         kinds = self._pool.header["dropped_by_kind"].copy()
-        hooks = dict(zip(grown.tolist(), (totals[grown] - self._hooks[grown]).tolist(), strict=True))
         others = {_KINDS.get(Kind(kind), str(kind)) if kind in _KINDS else str(kind): int(kinds[kind] - self._kinds[kind]) for kind in self._other_kinds(kinds)}
         if hooks or others:
             batches.append({"hooks": hooks, "kinds": others, "cause": LANES_FULL})
-            self._hooks[grown] = totals[grown]
             self._kinds[:] = kinds
+            self._packed = None
+        if left_out := self._grown("left_out", self._left_out):
+            batches.append({"hooks": left_out, "kinds": {}, "cause": SAMPLED})
             self._packed = None
         if self.unfinished_before + unfinished > self.unfinished_told:
             batches.append({"hooks": {}, "kinds": {"unfinished": self.unfinished_before + unfinished - self.unfinished_told}, "cause": THREAD_DIED})
@@ -61,6 +65,14 @@ class Losses:
             batches.append({"hooks": {}, "kinds": {"image": images - self._images}, "cause": IMAGES})
             self._images = images
         return batches
+
+    def _grown(self, name: str, told: NDArray[np.uint64]) -> dict[int, int]:
+        """By how much a hook's number is above what was told; it counts as told."""
+        totals = self._pool.hooks[name][: self.hook_limit + 1].copy()
+        grown = np.flatnonzero(totals != told[: totals.size])
+        more = dict(zip(grown.tolist(), (totals[grown] - told[grown]).tolist(), strict=True))
+        told[grown] = totals[grown]
+        return more
 
     def widen(self) -> None:
         """From now on look at all hooks."""
@@ -74,3 +86,8 @@ class Losses:
 
     def _other_kinds(self, kinds: Any) -> list[int]:
         return [kind for kind in np.flatnonzero(kinds != self._kinds).tolist() if kind not in _BY_HOOK]
+
+
+def _not_zero(counts: NDArray[np.uint64]) -> list[bytes]:
+    ids = np.flatnonzero(counts).astype(np.uint32)
+    return [ids.tobytes(), counts[ids].tobytes()]

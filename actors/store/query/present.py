@@ -77,7 +77,7 @@ class Presenter:
         if (watched := self._values.watched(call, hook, entered=entered)) is not None:
             more["watchValues"] = watched
         if columns["flags"] & EntryFlag.SAMPLED:
-            more["sampled"] = True
+            more |= {"sampled": True, "sampleRate": round(self._file.rate(hook.id, row.ts), 7)}
         return more
 
     def _who(self, thread: int | None) -> dict[str, Any]:

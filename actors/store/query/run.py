@@ -21,7 +21,7 @@ from actors.store.query.selection import Selection, resolve
 from actors.store.query.typed_values import TypedValues, biases_of
 from actors.store.query.views import ViewReader
 from actors.store.reading import Reading
-from actors.store.session_file import SessionFile
+from actors.store.session_file import SAMPLED, SessionFile
 from strobe.model.query import Query
 from strobe.protocol.store import PageEnd, QueryReply
 
@@ -111,7 +111,8 @@ def _facts(session_id: str, file: SessionFile, reading: Reading, snapshot: Snaps
     return {
         "settled_until_ns": snapshot.settled_ns,
         "pids": _pids(file),
-        "events_dropped": dict(file.losses),
+        "events_dropped": {cause: lost for cause, lost in file.losses.items() if cause != SAMPLED},
+        "sampled": file.sampled(),
         "crash": crash_summary(session_id, reading) if file.counts.holds("point:crash") else None,
         "newest_ns": snapshot.newest_ns,
     }

@@ -1,6 +1,7 @@
 """The views of debug_query that are not events: what the chosen calls cost (hotspots), who called whom (callTree), what there is (summary).
 
-hotspots  one row a function: function, sourceFile, line, calls, totalNs, selfNs, meanNs, maxNs; dearest first
+hotspots  one row a function: function, sourceFile, line, calls, totalNs, selfNs, meanNs, maxNs; dearest first. Of one that was sampled, where all
+          calls are chosen: calls counts those that were not recorded too, recorded only the others, of which alone the times are
 callTree  one row a call, in order of its start, below its caller: id, depth, function, sourceFile, line, threadId, timestampNs, durationNs;
           verbose: arguments, returnValue or unwound and exception too
 summary   one row an event type, then one a function: eventType or function, count, firstNs, lastNs
@@ -111,12 +112,16 @@ class ViewReader:
             row["selfNs"] += total - inner.get(hook, 0)
             row["maxNs"] = max(row["maxNs"], longest)
             row["ended"] += ended
+            if self._selection.every_call and (left_out := self._file.left_out.get(hook)):
+                row["leftOut"] = row.get("leftOut", 0) + left_out
         for row in rows.values():
-            ended = row.pop("ended")
+            ended, left_out = row.pop("ended"), row.pop("leftOut", 0)
+            if left_out:
+                row |= {"calls": row["calls"] + left_out, "recorded": row["calls"]}
             row["selfNs"] = max(row["selfNs"], 0)
             if ended:
                 row["meanNs"] = row["totalNs"] // ended
-        return sorted(rows.values(), key=lambda row: (-row["totalNs"], -row["calls"], row["function"]))
+        return sorted(rows.values(), key=lambda row: (-row["totalNs"] * row["calls"] / row.get("recorded", row["calls"]), -row["calls"], row["function"]))
 
     # Call tree
 

@@ -236,15 +236,18 @@ static void enter (GumInvocationContext *ic, gboolean wants_exit) {
   guint64 *invocation = wants_exit ? gum_invocation_context_get_listener_invocation_data (ic, 8) : NULL;
   guint32 hook_flags = *(volatile guint32 *) (HOOK_AT (hook->id) + LANE_HOOK_flags), flags = 0, period, bytes;
   guint64 mask, slot = ic->cpu_context->rsp, parent, span;
-  gsize call;
+  guint64 ts;
   gboolean full;
   Thread *thread;
   if (invocation != NULL) *invocation = 0;
   if (!(hook_flags & LANE_HOOK_FLAG_ENABLED) || !POOL_U32 (recording)) return;
-  if (hook_flags & LANE_HOOK_FLAG_SAMPLED) {
-    period = *(volatile guint32 *) (HOOK_AT (hook->id) + LANE_HOOK_sample_period);
-    call = g_atomic_pointer_add ((gsize *) (HOOK_AT (hook->id) + LANE_HOOK_calls), 1);
-    if (period > 1 && call % period != 0) return;
+  ts = now ();
+  period = *(volatile guint32 *) (HOOK_AT (hook->id) + LANE_HOOK_sample_period);
+  if (period > 1) {
+    if (((ts * 0x9e3779b97f4a7c15ull) >> 32) * period >> 32 != 0) {
+      g_atomic_pointer_add ((gsize *) (HOOK_AT (hook->id) + LANE_HOOK_left_out), 1);
+      return;
+    }
     flags = LANE_ENTRY_FLAG_SAMPLED;
   }
   wants_exit = wants_exit && (hook_flags & LANE_HOOK_FLAG_WANT_EXIT);
@@ -258,7 +261,7 @@ static void enter (GumInvocationContext *ic, gboolean wants_exit) {
     full = wants_exit && thread->depth == DEPTH;
     wants_exit = wants_exit && !full;
     if (!wants_exit) flags |= LANE_ENTRY_FLAG_NO_EXIT;
-    if (record (thread, hook->id, LANE_KIND_ENTER, flags, span, parent, now (), thread->scratch, bytes)) {
+    if (record (thread, hook->id, LANE_KIND_ENTER, flags, span, parent, ts, thread->scratch, bytes)) {
       thread->spans = span;
       if (wants_exit) {
         thread->calls[thread->depth].slot = slot;

@@ -230,10 +230,9 @@ static void sampled(void)
 {
     trace(leaf, 1, TWO_INTS);
     struct lane_hook *hook = (struct lane_hook *)(pool_memory() + LANE_HOOKS_OFFSET) + 1;
-    hook->flags = 7;
     hook->sample_period = 100;
     for (long i = 0; i < argument; i++)
-        outer_call(i);
+        leaf(i & 1, i);
 }
 
 int main(int count, char **arguments)
