@@ -168,7 +168,8 @@ async def check(case: Case, strobe: Strobe) -> None:
     if case.called:
         name, least = case.called
         reply = await strobe.call("debug_query", sessionId=session_id, eventType="function_enter", function={"equals": name}, limit=1)
-        dropped = sum(reply.get("eventsDropped", {}).values())
+        status = await strobe.call("debug_session", action="status", sessionId=session_id)
+        dropped = sum(reply.get("eventsDropped", {}).values()) + sum(one["notRecorded"] for one in status.get("sampling") or [] if one["function"] == name)
         found = reply["totalCount"]
         assert found + dropped >= least, f"{name}: {found} calls in the timeline and {dropped} events dropped, at least {least} expected"
     await strobe.call("debug_session", action="stop", sessionId=session_id)
