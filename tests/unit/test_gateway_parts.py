@@ -159,7 +159,12 @@ def test_stdin_may_be_text_or_open() -> None:
 
 def test_what_comes_later_says_so() -> None:
     assert refusal("debug_launch", pid=4, projectRoot="/").what == "`pid` is not supported yet."
-    assert refusal("debug_trace", budget={}).code is Code.VALIDATION_ERROR
+    assert refusal("debug_launch", coreFile="core", projectRoot="/").code is Code.VALIDATION_ERROR
+
+
+def test_a_budget_is_within_bounds() -> None:
+    for wrong in ({"rate": 2}, {"eventsPerSecond": 0}, {"overheadPercent": 0}, {"callsPerSecond": -1}, {"share": 1}):
+        assert "budget" in str(refusal("debug_trace", budget=wrong).value)
 
 
 def test_an_alias_fixes_its_arguments() -> None:
