@@ -72,3 +72,9 @@ def test_shares_of_a_budget_are_steady() -> None:
     for _ in range(200):
         after = decide(sampling, (50_000 * generator.uniform(0.85, 1.0, 2)).tolist(), periods, limits)
         assert after == periods
+
+
+def test_other_limits_count_at_once() -> None:
+    sampling = Sampling()
+    assert decide(sampling, [200_000], [0]) == [100]
+    assert decide(sampling, [200_000], [100], LIMITS.within(Budget(calls_per_second=0))) == [0]

@@ -22,11 +22,15 @@ class Sampling:
 
     def __init__(self) -> None:
         self._calm: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        self._limits: SamplingLimits | None = None
 
     def decide(self, rates: _Numbers, periods: Periods, limits: SamplingLimits, processor: float) -> Periods:
         """`rates`: calls a second of each hook; `processor`: how many processors the target keeps busy. Answers as many periods."""
         if self._calm.size < rates.size:
             self._calm = np.pad(self._calm, (0, rates.size - self._calm.size))
+        if limits != self._limits:  # asked for: at once
+            self._limits = limits
+            self._calm[:] = CALM_WINDOWS
         wanted = self._wanted(rates, periods, limits, processor)
         present = np.maximum(periods, 1)
         less = wanted < present
