@@ -142,11 +142,12 @@ def check_output(stdout: str, last: list[str], moment: str) -> None:
 
 
 def check_calls(result: Told, moment: str) -> None:
-    """A call whose enter found no room has no exit either, so each drop is one call that is not there in full."""
+    """A call whose enter found no room has no exit either, so each drop is one call that is not there in full. Those left out by sampling are counted."""
     calls = int(re.fullmatch(r"calls (\d+)\n", result.stderr)[1])  # type: ignore[index]
     assert result.status["exitCode"] == EXIT_STATUS
-    told_of = f"enters {result.enters} exits {result.exits} dropped {result.dropped} of {calls} calls {moment}"
-    assert result.exits + result.dropped == calls, told_of
+    left_out = sum(one["notRecorded"] for one in result.status.get("sampling") or [])
+    told_of = f"enters {result.enters} exits {result.exits} dropped {result.dropped} left out {left_out} of {calls} calls {moment}"
+    assert result.exits + result.dropped + left_out == calls, told_of
     assert result.exits <= result.enters <= calls, told_of
     assert calls > 200_000, "too little load for a kill test"
 
@@ -190,12 +191,22 @@ async def kill_rounds(strobe: Strobe, role: str, rounds: int, sittings: list[str
 
 @pytest.fixture(scope="module")
 async def strobe(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """One node that loses every part of it, one after another. Nothing is evicted: what a target calls in a second may be more than is kept."""
-    home = tmp_path_factory.mktemp("kills") / "home"
-    home.mkdir(mode=0o700)
-    (home / "settings.json").write_text(json.dumps({"events.maxPerSession": 50_000_000}))
-    async with strobe_mcp(home) as connected:
+    """One node that loses every part of it, one after another. All is recorded and nothing evicted: a target calls more in a second than is kept."""
+    async with strobe_mcp(with_settings(tmp_path_factory, {"sampling.callsPerSecond": 1_000_000_000})) as connected:
         yield connected
+
+
+@pytest.fixture
+async def sampling(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    async with strobe_mcp(with_settings(tmp_path_factory, {"sampling.callsPerSecond": 20_000})) as connected:
+        yield connected
+
+
+def with_settings(folders: pytest.TempPathFactory, settings: dict[str, Any]) -> Path:
+    home = folders.mktemp("kills") / "home"
+    home.mkdir(mode=0o700)
+    (home / "settings.json").write_text(json.dumps({"events.maxPerSession": 50_000_000, **settings}))
+    return home
 
 
 @pytest.mark.parametrize(("role", "sitting"), [*((role, SITTING[at % len(SITTING)]) for at, role in enumerate(VICTIMS)), ("supervisor", "crash")])
@@ -208,3 +219,8 @@ async def test_kill(strobe: Strobe, role: str, sitting: str) -> None:
 @pytest.mark.parametrize("role", VICTIMS)
 async def test_kill_often(strobe: Strobe, role: str) -> None:
     await kill_rounds(strobe, role, 20, SITTING, seed=int(os.environ.get("STROBE_SEED", "1")))
+
+
+async def test_calls_that_are_only_counted_survive_kills(sampling: Strobe) -> None:
+    for role in ("session", "store"):
+        await kill_rounds(sampling, role, 1, [], seed=7)
