@@ -75,11 +75,11 @@ class Harm:
         finally:
             os.kill(pid, signal.SIGCONT)
 
-    async def _pids(self) -> dict[str, int]:
+    async def _pids(self, *, ready: bool = False) -> dict[str, int]:
         deadline = time.monotonic() + WHOLE_S
         while True:
             try:
-                return await pids(self.home)
+                return await pids(self.home, ready=ready)
             except StrobeError:
                 assert time.monotonic() < deadline, f"no supervisor after {WHOLE_S} s"
                 await asyncio.sleep(0.02)
@@ -88,7 +88,7 @@ class Harm:
         """All that every node has runs, the victim under another pid. A session whose target has ended meanwhile, and its spawner, may be gone."""
         deadline = time.monotonic() + WHOLE_S
         while True:
-            running = await self._pids()
+            running = await self._pids(ready=True)
             back = all(name in running for name in WANTED) and running.get(victim) != killed
             if back and (killed is None or victim in running or victim not in WANTED):
                 return

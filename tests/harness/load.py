@@ -56,11 +56,12 @@ async def patient(strobe: Strobe, tool: str, **arguments: Any) -> dict[str, Any]
         await asyncio.sleep(0.05)
 
 
-async def pids(home: Path) -> dict[str, int]:
-    """Every process of the node by name. A client of its own each time: one that is known to a dead supervisor is a stranger to the next."""
+async def pids(home: Path, *, ready: bool = False) -> dict[str, int]:
+    """Every process of the node by name; `ready`: those that answer. A client of its own each time: one that is known to a dead supervisor is a stranger to
+    the next."""
     async with Client(home) as client:
         status = await node.status(client)
-    return {row.name: row.pid for row in status.actors if row.pid} | {"supervisor": status.pid}
+    return {row.name: row.pid for row in status.actors if row.pid and (row.state == "ready" or not ready)} | {"supervisor": status.pid}
 
 
 async def told(strobe: Strobe, session_id: str) -> Told:
