@@ -10,7 +10,6 @@ import shutil
 import threading
 import time
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,10 +20,9 @@ from actors.store.queries import Queries
 from actors.store.query.one_value import read_value
 from actors.store.query.run import run_query
 from actors.store.reading import NeedsStatementError
-from actors.store.retention import expired
 from actors.store.sql import run_sql
+from actors.store.upkeep import Upkeep
 from strobe import paths
-from strobe.config import load_settings
 from strobe.errors import StrobeError
 from strobe.model.session import SessionRecord, SessionState
 from strobe.protocol.base import Done
@@ -59,7 +57,7 @@ LOOK_AFTER_S: Final = 60.0
 SQL_THREADS: Final = 2
 
 
-class Store(Actor):
+class Store(Upkeep, Actor):
     role = "store"
 
     async def starting(self) -> None:
@@ -173,11 +171,6 @@ class Store(Actor):
         await asyncio.to_thread(self._delete, ask.session_id)
         return Done()
 
-    def _delete(self, session_id: str) -> None:
-        # The file first: if we die in between, the catalog's row is found to have none, and goes at the next start.
-        self._files.delete(session_id)
-        self._catalog.remove(session_id)
-
     @handles(RunQuery)
     async def query(self, ask: RunQuery, context: Context) -> QueryReply:
         if (remembered := self._remembered(ask)) is not None:
@@ -277,13 +270,3 @@ class Store(Actor):
             await asyncio.to_thread(self._files.close_idle)
             await self._purge()
             await asyncio.sleep(LOOK_AFTER_S)
-
-    async def _purge(self) -> None:
-        """Deletes what the settings no longer let it keep."""
-        settings = await asyncio.to_thread(load_settings)
-        records = self._catalog.sessions()
-        sizes = await asyncio.to_thread(self._files.on_disk)
-        for session_id in expired(records, sizes, time.time_ns(), settings.values["retention.days"], settings.values["retention.maxBytes"]):
-            self.log.info("session purged", session=session_id, bytes=sizes.get(session_id, 0))
-            await asyncio.wrap_future(self._ingest.call(partial(self._ingest.release, session_id)))
-            await asyncio.to_thread(self._delete, session_id)

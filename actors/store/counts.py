@@ -31,6 +31,7 @@ class Counts:
         self._lock = threading.Lock()
         self._counts: dict[Key, int] = {}
         self._all = 0
+        self._called: dict[int, int] = {}
         self._snapshot = Snapshot(0, 0, 0, 0, TraceMap(1))
 
     def publish(self, added: Iterable[tuple[Key, int]], snapshot: Snapshot) -> None:
@@ -39,6 +40,8 @@ class Counts:
             for key, number in added:
                 self._counts[key] = self._counts.get(key, 0) + number
                 self._all += number
+                if key[0] == "enter" and number > 0:
+                    self._called[key[1]] = self._called.get(key[1], 0) + number
             self._snapshot = snapshot
 
     def snapshot(self) -> Snapshot:
@@ -51,6 +54,11 @@ class Counts:
             if wanted is None:
                 return self._all, self._snapshot
             return sum(number for key, number in self._counts.items() if wanted(key)), self._snapshot
+
+    def called(self) -> dict[int, int]:
+        """Calls by hook since the file was opened, those evicted since included."""
+        with self._lock:
+            return dict(self._called)
 
     def branches(self) -> set[str]:
         """Those that hold anything; `point` for all sorts of points."""

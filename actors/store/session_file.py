@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import operator
+import shutil
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -268,6 +269,15 @@ class SessionFile:
     def checkpoint(self) -> None:
         with self._lock:
             self._connection.execute("CHECKPOINT")
+
+    def copy_to(self, path: Path) -> int:
+        """File and log as they stand between two commits, to `path` and its `.wal`. Answers how many events they hold."""
+        with self._lock:
+            for suffix in ("", ".wal"):
+                part = self.path.with_name(self.path.name + suffix)
+                if part.exists():
+                    shutil.copyfile(part, path.with_name(path.name + suffix))
+            return self.counts.total()[0]
 
     def bytes_on_disk(self) -> int:
         log = self.path.with_name(self.path.name + ".wal")

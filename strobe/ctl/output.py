@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any, ParamSpec, TypeVar
@@ -34,6 +36,9 @@ def command(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, None]:
             sys.exit(1)
         except KeyboardInterrupt:
             sys.exit(130)
+        except BrokenPipeError:  # `… | head`: whoever reads has enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes what is left at its end
+            sys.exit(128 + signal.SIGPIPE)
         sys.exit(result if isinstance(result, int) else 0)
 
     return run
@@ -41,6 +46,11 @@ def command(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, None]:
 
 def show_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def show_line(value: Any) -> None:
+    """JSON on one line, at once."""
+    print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
 def show_error(error: StrobeError, *, as_json: bool) -> None:
