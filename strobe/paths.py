@@ -8,6 +8,7 @@ import re
 import stat
 from pathlib import Path
 
+from strobe.disk_trouble import named
 from strobe.errors import Code, StrobeError
 
 SOCKET_PATH_MAX = 107  # sun_path without its NUL, unix(7)
@@ -20,10 +21,11 @@ def home() -> Path:
 
 def private_folder(path: Path) -> Path:
     """Makes `path` (0700) and refuses one that another user owns or can enter."""
-    if not path.parent.exists():
-        private_folder(path.parent)  # mkdir's own `parents` would leave them open to all
-    path.mkdir(mode=0o700, exist_ok=True)
-    facts = path.stat()
+    with named(path):
+        if not path.parent.exists():
+            private_folder(path.parent)  # mkdir's own `parents` would leave them open to all
+        path.mkdir(mode=0o700, exist_ok=True)
+        facts = path.stat()
     if facts.st_uid != os.getuid():
         raise StrobeError(Code.VALIDATION_ERROR, f"{path} belongs to uid {facts.st_uid}, not to you.", "Set STROBE_HOME to a folder of your own.")
     if stat.S_IMODE(facts.st_mode) & 0o077:

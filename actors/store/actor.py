@@ -6,10 +6,12 @@ Three kinds of thread: the event loop (asks), the ingest thread (data stream, co
 from __future__ import annotations
 
 import asyncio
+import resource
 import shutil
 import threading
 import time
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +25,7 @@ from actors.store.reading import NeedsStatementError
 from actors.store.sql import run_sql
 from actors.store.upkeep import Upkeep
 from strobe import paths
+from strobe.disk_trouble import require_room
 from strobe.errors import StrobeError
 from strobe.model.session import SessionRecord, SessionState
 from strobe.protocol.base import Done
@@ -55,12 +58,15 @@ QUERY_THREADS: Final = 4
 REMEMBERED_MAX: Final = 100  # events of a page that is made without leaving the event loop
 LOOK_AFTER_S: Final = 60.0
 SQL_THREADS: Final = 2
+ROOM_LEAST: Final = 8 << 20  # bytes free for a session to begin
 
 
 class Store(Upkeep, Actor):
     role = "store"
 
     async def starting(self) -> None:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # one of several for each session; nothing inherits it from here
         home = Path(paths.home())
         paths.private_folder(home)
         self._catalog = Catalog(home / "catalog.duckdb", paths.sessions_folder())
@@ -71,6 +77,7 @@ class Store(Upkeep, Actor):
         self._queries = Queries("query", QUERY_THREADS)
         self._sql = Queries("sql", SQL_THREADS, nice=10)
         self._heard: set[str] = set()
+        self._unsaved: dict[str, SessionRecord] = {}  # changed, and not in the catalog's file yet
         self._making: dict[str, asyncio.Task[None]] = {}
         self._ingest = Ingest(paths.data_endpoint(), self._files, self, self.log)
         self._thread = threading.Thread(target=self._run_ingest, name="ingest")
@@ -100,7 +107,12 @@ class Store(Upkeep, Actor):
     # Told by the ingest thread
 
     def record_changed(self, record: SessionRecord) -> None:
-        self._catalog.put(record)
+        try:
+            self._catalog.put(record)
+            self._unsaved.pop(record.session_id, None)
+        except StrobeError as error:  # a full disk; the session's own file has it
+            self._unsaved[record.session_id] = record
+            self.log.error("catalog not written; it will be tried again", session=record.session_id, error=str(error))
         self.notice(SessionChanged(record=record), cause="")
 
     def heard_of(self, session_id: str) -> None:
@@ -115,6 +127,7 @@ class Store(Upkeep, Actor):
     @handles(CreateSession)
     async def create_session(self, ask: CreateSession, context: Context) -> CreateSessionReply:
         del context
+        require_room(paths.sessions_folder(), ROOM_LEAST)
         record = await asyncio.to_thread(self._catalog.create, ask)
         self._heard.add(record.session_id)
         making = self._making[record.session_id] = self.loop.create_task(self._make_file(record.session_id))
@@ -158,7 +171,11 @@ class Store(Upkeep, Actor):
         with self._files.using(ask.session_id) as file:
             ended = {"state": SessionState(ask.state), "retained": ask.retain, "ended_at": file.record.ended_at or time.time_ns()}
             record = file.record.model_copy(update=ended)
-            file.save_record(record)
+            try:
+                file.save_record(record)
+            except StrobeError:
+                if ask.retain:
+                    raise
             self.record_changed(record)
             return file.counts.total()[0]
 
@@ -177,7 +194,13 @@ class Store(Upkeep, Actor):
             return remembered
         bound = min(QUERY_S, context.deadline_s)
         lease = self._files.using(ask.session_id)
-        return await self._queries.run(lease, lambda file, connection: run_query(ask.session_id, file, ask.query, connection, all_ends=ask.ends), bound)
+        reply = await self._queries.run(lease, lambda file, connection: run_query(ask.session_id, file, ask.query, connection, all_ends=ask.ends), bound)
+        return self._with_trouble(ask.session_id, reply)
+
+    def _with_trouble(self, session_id: str, reply: QueryReply) -> QueryReply:
+        """What is recorded and cannot be stored now is not in it: that is told."""
+        told = self._ingest.troubles.get(session_id)
+        return reply if told is None else reply.model_copy(update={"warnings": [*reply.warnings, told]})
 
     @handles(ReadValue)
     async def read_value(self, ask: ReadValue, context: Context) -> ValueReply:
@@ -196,7 +219,7 @@ class Store(Upkeep, Actor):
             except NeedsStatementError:
                 return None
         self._queries.answered += 1
-        return reply
+        return self._with_trouble(ask.session_id, reply)
 
     @handles(RunSql)
     async def sql(self, ask: RunSql, context: Context) -> SqlReply:
@@ -246,13 +269,18 @@ class Store(Upkeep, Actor):
         record = self._catalog.find(session_id)
         if record is not None and record.state in LIVE:
             self.log.warning("session lost", session=session_id)
-            await asyncio.wrap_future(self._ingest.call(lambda: self._mark_lost(session_id)))
+            try:
+                await asyncio.wrap_future(self._ingest.call(lambda: self._mark_lost(session_id)))
+            except StrobeError as error:
+                self.log.error("lost session not marked", session=session_id, error=str(error))
 
     def _mark_lost(self, session_id: str) -> None:
         self._ingest.release(session_id)
         with self._files.using(session_id) as file:
-            record = file.record.model_copy(update={"state": SessionState.LOST, "ended_at": time.time_ns()})
-            file.save_record(record)
+            record = file.record
+            if record.state in LIVE:  # else it ended in order, and only the catalog did not come to know
+                record = record.model_copy(update={"state": SessionState.LOST, "ended_at": time.time_ns()})
+                file.save_record(record)
             self.record_changed(record)
 
     def _looked_after(self, task: asyncio.Task[None]) -> None:
@@ -269,4 +297,15 @@ class Store(Upkeep, Actor):
         while True:
             await asyncio.to_thread(self._files.close_idle)
             await self._purge()
+            for record in list(self._unsaved.values()):
+                await asyncio.wrap_future(self._ingest.call(partial(self._save_again, record)))
             await asyncio.sleep(LOOK_AFTER_S)
+
+    def _save_again(self, record: SessionRecord) -> None:
+        """In the ingest thread, as all changes of records: it may have changed once more, or be deleted."""
+        if self._unsaved.get(record.session_id) is not record:
+            return
+        if self._catalog.find(record.session_id) is None:
+            self._unsaved.pop(record.session_id)
+        else:
+            self.record_changed(record)

@@ -15,8 +15,9 @@ from typing import Final
 
 import duckdb
 
-from actors.store.instance import open_instance, reader
+from actors.store.instance import open_instance, reader, roll_back
 from actors.store.session_id import new_session_id
+from strobe.disk_trouble import named, trouble
 from strobe.errors import Code, StrobeError
 from strobe.model.pending import PendingChange, PendingSet
 from strobe.model.session import SessionRecord, SessionState
@@ -40,7 +41,9 @@ class Catalog:
         try:
             self._connection = self._open(path)
             self._records = self._load()
-        except (duckdb.Error, ValueError):
+        except (duckdb.Error, ValueError) as error:
+            if (told := trouble(error, path)) is not None:
+                raise told from error
             self.set_aside = _set_aside(path)
             self._connection = self._open(path)
             self._records = {}
@@ -86,13 +89,13 @@ class Catalog:
 
     @contextmanager
     def _transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._lock:
+        with self._lock, named(self._folder, duckdb.Error):
             self._connection.execute("BEGIN")
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                roll_back(self._connection)
                 raise
 
     def create(self, ask: CreateSession) -> SessionRecord:
@@ -125,14 +128,15 @@ class Catalog:
         return bool(run.execute("SELECT 1 FROM sessions WHERE id = ?", [name]).fetchall()) or (self._folder / f"{name}.duckdb").exists()
 
     def put(self, record: SessionRecord) -> None:
+        """Raises LIMIT_EXCEEDED where it cannot be written; it is known then all the same, until this process ends."""
+        self._records[record.session_id] = record
         with self._transaction() as run:
             _put(run, record)
-        self._records[record.session_id] = record
 
     def remove(self, session_id: str) -> None:
+        self._records.pop(session_id, None)
         with self._transaction() as run:
             run.execute("DELETE FROM sessions WHERE id = ?", [session_id])
-        self._records.pop(session_id, None)
 
     def find(self, session_id: str) -> SessionRecord | None:
         return self._records.get(session_id)
@@ -182,7 +186,7 @@ class Catalog:
         connection.close()
 
     def checkpoint(self) -> None:
-        with self._lock:
+        with self._lock, named(self._folder, duckdb.Error):
             self._connection.execute("CHECKPOINT")
 
     def close(self) -> None:

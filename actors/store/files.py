@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import resource
 import threading
 import time
 from collections.abc import Iterator
@@ -13,11 +16,13 @@ import duckdb
 
 from actors.store.catalog import Catalog
 from actors.store.session_file import SessionFile
+from strobe.disk_trouble import named, trouble
 from strobe.errors import Code, StrobeError
 from strobe.model.session import SessionRecord
 from strobe.paths import safe_name
 
 IDLE_S: Final = 120.0
+FILES_SPARE: Final = 40  # for sockets, logs, and what a file that is opened needs beside
 
 
 class Files:
@@ -58,11 +63,28 @@ class Files:
                 self.let_go(session_id)
 
     def _opened(self, session_id: str, record: SessionRecord) -> SessionFile:
+        with named(self._folder):
+            self._spare_files()
         try:
             return SessionFile(self.path(session_id), record)
         except duckdb.Error as error:
+            if (told := trouble(error, self._folder)) is not None:
+                raise told from error
             what = f"The data of session {session_id} cannot be read: {str(error).splitlines()[0][:200]}"
             raise StrobeError(Code.VALIDATION_ERROR, what, "Delete the session; the others are not affected.", value=session_id) from error
+
+    def _spare_files(self) -> None:
+        """Closes files that nobody uses when this process may soon open no more: its sockets need some, and die without.
+
+        Raises LIMIT_EXCEEDED when that is not enough.
+        """
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_SPARE
+        if _files_open() <= limit:
+            return
+        for name in [name for name in self._open if not self._users.get(name)]:
+            self._forget(name)
+        if _files_open() > limit and (told := trouble(OSError(errno.EMFILE, ""), self._folder)) is not None:
+            raise told
 
     def let_go(self, session_id: str) -> None:
         with self._lock:
@@ -121,3 +143,7 @@ class Files:
             except FileNotFoundError:
                 continue
         return sizes
+
+
+def _files_open() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names alone

@@ -17,6 +17,7 @@ import duckdb
 
 from actors.store.files import Files
 from actors.store.writer import SessionWriter
+from strobe.disk_trouble import file_system, number_of, trouble
 from strobe.errors import StrobeError
 from strobe.model.session import SessionRecord
 from strobe.runtime.log import Logger
@@ -27,6 +28,7 @@ POLL_MS: Final = 50
 BATCHES_MAX: Final = 64  # taken in one go
 WAITING_MAX: Final = 1000  # calls from other threads
 RETRY_S: Final = 1.0
+ROOM_AGAIN: Final = 16 << 20
 
 
 class Listener(Protocol):
@@ -50,6 +52,8 @@ class Ingest:
         self._stopping = threading.Event()
         self._retry_at: dict[str, float] = {}
         self._refused: set[str] = set()
+        self._in_vain: dict[str, int] = {}  # tries that failed though there was room
+        self.troubles: dict[str, str] = {}  # why a session's commits fail now, in words for the caller
         self._committing = ThreadPoolExecutor(1, "commit")
         self._running: dict[str, Future[None]] = {}  # a session's commit that is under way
         self.consumer = StreamConsumer(endpoint, self._position_of, log)
@@ -152,15 +156,18 @@ class Ingest:
         """Waits for the commit that is under way, and acknowledges it."""
         try:
             self._running.pop(session_id).result()
-        except duckdb.OutOfMemoryException as error:
+        except duckdb.Error as error:
+            starved = isinstance(error, duckdb.OutOfMemoryException)
+            if not starved and (number_of(error) is None or self._ought_to_work(session_id)):
+                raise
             self._later(session_id, error)
-            self._listener.starved()
-            return
-        except duckdb.IOException as error:
-            self._later(session_id, error)
+            if starved:
+                self._listener.starved()
             return
         stored = writer.stored()
         self._retry_at.pop(session_id, None)
+        self.troubles.pop(session_id, None)
+        self._in_vain.pop(session_id, None)
         self.events += stored.events
         self.lag_ms = (time.monotonic_ns() - stored.since_ns) / 1e6
         at = stored.position
@@ -170,10 +177,21 @@ class Ingest:
         if writer.ended and not writer.pending:
             self.release(session_id)
 
+    def _ought_to_work(self, session_id: str) -> bool:
+        """There has been room for three tries and it still fails: DuckDB does not always get over a log that could not be written (seen on
+        2.0, a full tmpfs). A new process does."""
+        folder = self._files.path(session_id).parent
+        room = session_id in self.troubles and file_system(folder)[1] >= ROOM_AGAIN
+        self._in_vain[session_id] = self._in_vain.get(session_id, 0) + 1 if room else 0
+        return self._in_vain[session_id] > 3
+
     def _later(self, session_id: str, error: duckdb.Error) -> None:
         """Nothing was stored and nothing is acknowledged: the session's window fills up, and it waits."""
         self._retry_at[session_id] = time.monotonic() + RETRY_S
-        self._log.error("commit failed; it will be tried again", session=session_id, error=str(error), wait_s=RETRY_S)
+        told = trouble(error, self._files.path(session_id).parent)
+        why = f"{told.what} {told.next_step}" if told else str(error)[:300]
+        self.troubles[session_id] = f"What is recorded waits, and is not stored: {why}"
+        self._log.error("commit failed; it will be tried again", session=session_id, error=str(told or error), wait_s=RETRY_S)
 
     def _run_calls(self) -> None:
         while True:
@@ -205,6 +223,8 @@ class Ingest:
         if self._writers.pop(session_id, None) is not None:
             self._files.let_go(session_id)
         self._retry_at.pop(session_id, None)
+        self.troubles.pop(session_id, None)
+        self._in_vain.pop(session_id, None)
         self.consumer.forget(session_id)
 
     def flush_all(self) -> None:

@@ -7,6 +7,7 @@ DuckDB 2.0: other files, COPY, ATTACH, INSTALL, glob and SET are refused). One i
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -49,6 +50,12 @@ def open_instance(file: Path, *, row_group_rows: int = ROW_GROUP_ROWS) -> duckdb
         connection.close()
         raise
     return connection
+
+
+def roll_back(connection: duckdb.DuckDBPyConnection) -> None:
+    """A COMMIT that failed has ended its transaction already."""
+    with suppress(duckdb.TransactionException):
+        connection.execute("ROLLBACK")
 
 
 def reader(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:

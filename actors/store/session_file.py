@@ -17,13 +17,14 @@ from actors.store.blocks import BlockCache
 from actors.store.columns import to_table
 from actors.store.counts import Counts, Key, Snapshot
 from actors.store.decoder import Decoded
-from actors.store.instance import open_instance, reader
+from actors.store.instance import open_instance, reader, roll_back
 from actors.store.mapping import EVICTED_COUNTS, added_counts, load_map, map_commit, stored_counts
 from actors.store.scan_cache import ScanCache
 from actors.store.schema import SCHEMA_VERSION, TABLES, VALUE_COLUMNS
 from actors.store.sql_views import views
 from actors.store.trace_map import EVENTS_MAX_DEFAULT
 from actors.store.type_book import TypeBook
+from strobe.disk_trouble import named
 from strobe.errors import Code, StrobeError
 from strobe.model.probe import Hook
 from strobe.model.sampling import SampledFunction
@@ -196,7 +197,7 @@ class SessionFile:
                 evicted = self._evict(new_map.overflow())
                 self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                roll_back(self._connection)
                 raise
             self._map = new_map
             self._adopt(changes, evicted)
@@ -264,10 +265,11 @@ class SessionFile:
 
     def save_record(self, record: SessionRecord) -> None:
         """The session's own row, outside its stream: when it ends, or is found lost."""
-        self.commit(Changes(position=self.position, record=record))
+        with named(self.path.parent, duckdb.Error):
+            self.commit(Changes(position=self.position, record=record))
 
     def checkpoint(self) -> None:
-        with self._lock:
+        with self._lock, named(self.path.parent, duckdb.Error):
             self._connection.execute("CHECKPOINT")
 
     def copy_to(self, path: Path) -> int:

@@ -18,6 +18,7 @@ from actors.store.retention import chosen, ended_at, expired
 from actors.store.session_file import SessionFile
 from strobe import paths
 from strobe.config import load_settings
+from strobe.errors import StrobeError
 from strobe.model.session import SessionRecord
 from strobe.protocol.upkeep import (
     Activity,
@@ -67,7 +68,10 @@ class Upkeep:
         settings = await asyncio.to_thread(load_settings)
         sizes = await asyncio.to_thread(self._files.on_disk)
         for name in expired(self._catalog.sessions(), sizes, time.time_ns(), settings.values["retention.days"], settings.values["retention.maxBytes"]):
-            await self._remove(name, sizes)
+            try:
+                await self._remove(name, sizes)
+            except StrobeError as error:  # a full disk, perhaps; it is tried again
+                self.log.error("session not purged", session=name, error=str(error))
 
     async def _remove(self, session_id: str, sizes: dict[str, int]) -> None:
         self.log.info("session purged", session=session_id, bytes=sizes.get(session_id, 0))

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +27,7 @@ from actors.store.hook_table import HookTable
 from actors.store.open_calls import OpenCalls
 from actors.store.session_file import Changes, Position, Rows, SessionFile, Thread
 from actors.store.strings import StringTable
+from strobe.disk_trouble import trouble
 from strobe.lanes.layout import SLOT_BYTES
 from strobe.model.probe import Hook
 from strobe.model.session import SessionRecord
@@ -95,6 +97,13 @@ class SessionWriter:
             for name, mark in marks.items():
                 del self._rows[name][mark:]
             self._reject(header, frames, error)
+        except duckdb.Error as error:
+            if (told := trouble(error, self.file.path.parent)) is None:
+                raise
+            for name, mark in marks.items():
+                del self._rows[name][mark:]
+            self._log.error("batch not taken; it will be sent again", session=self.record.session_id, error=str(told))
+            return False
         if self.pending_since_ns is None:
             self.pending_since_ns = time.monotonic_ns()
         self.position = Position(epoch, seq, bytes(header.get("resume") or b""), at.next_n, max(at.settled, settled), at.newest)
@@ -244,10 +253,10 @@ class SessionWriter:
         fresh = [_without_ops(hook) for hook in map(Hook.model_validate, header["hooks"]) if hook.id not in self._hooks.hooks]
         types = {str(key): bytes(body) for key, body in (header.get("types") or {}).items()}
         modules = {str(path): int(bias) for path, bias in (header.get("modules") or {}).items()}
+        self.file.need_values(max((len(hook.plan.arguments) for hook in fresh), default=0))  # first: a full disk refuses it, and nothing is changed yet
         self._rows["types"] += [{"key": key, "body": body} for key, body in types.items() if self.file.types.add(key, body)]
         self._rows["modules"] += [{"path": path, "bias": bias} for path, bias in modules.items() if self.file.modules.get(path) != bias]
         self.file.modules |= modules
-        self.file.need_values(max((len(hook.plan.arguments) for hook in fresh), default=0))
         for hook in fresh:
             self._hooks.add(hook)
             self.file.hooks[hook.id] = hook

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from strobe import paths
+from strobe.disk_trouble import trouble
+from strobe.errors import StrobeError
 from strobe.supervisor.lock import NodeLock
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ class NodeWatch:
 
     def __init__(self) -> None:
         self.obstacle: str | None = None
-        self._lock = NodeLock(paths.run_folder())
+        self._lock: NodeLock | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._looked_at = self._started_at = float("-inf")
         self._failures = 0
@@ -35,12 +37,20 @@ class NodeWatch:
         self._looked_at = now
         if self._child is not None and self._child.poll() is not None:
             self._ended(self._child.returncode)
-        if self._child is None and now - self._started_at > START_EVERY_S and not self._lock.is_held():
-            self._start(now)
+        if self._child is None and now - self._started_at > START_EVERY_S:
+            try:
+                self._start(now)
+            except (StrobeError, OSError) as error:  # a full or read-only disk, no more files or processes
+                told = error if isinstance(error, StrobeError) else trouble(error, paths.home())
+                self.obstacle = f"{told.what} {told.next_step}" if told else str(error)
 
     def _start(self, now: float) -> None:
         from strobe.supervisor.start import spawn_node  # imports subprocess: only where a node must be started
 
+        if self._lock is None:
+            self._lock = NodeLock(paths.run_folder())
+        if self._lock.is_held():
+            return
         self._started_at = now
         self._child = spawn_node()
 

@@ -8,13 +8,16 @@ import time
 from pathlib import Path
 from typing import Final
 
+from strobe.disk_trouble import named
+
 PROBE_S: Final = 0.3  # a client that asks whether a node runs holds the lock for microseconds
 
 
 class NodeLock:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "lock"
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with named(self.path):
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def take(self) -> bool:
         """False: another node has it."""
