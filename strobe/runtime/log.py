@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ if _hide_rich:  # structlog/__init__ imports structlog.dev, and that imports ric
     sys.modules["rich"] = None  # type: ignore[assignment]
 import structlog  # noqa: E402
 from structlog.typing import FilteringBoundLogger  # noqa: E402
+
+from strobe.redaction import Redactor  # noqa: E402
 
 if _hide_rich:
     del sys.modules["rich"]
@@ -94,6 +97,7 @@ def open_log(path: Path, **bound: Any) -> tuple[Logger, RotatingFile]:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
             structlog.processors.format_exc_info,
+            _without_secrets,
             structlog.processors.JSONRenderer(serializer=_dumps),
         ],
         wrapper_class=structlog.make_filtering_bound_logger("info"),
@@ -101,6 +105,15 @@ def open_log(path: Path, **bound: Any) -> tuple[Logger, RotatingFile]:
         **bound,
     )
     return logger, file
+
+
+def _without_secrets(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """An error names the value at fault, a traceback what was read: neither may hold what replies do not show."""
+    redactor = Redactor()
+    for key, value in line.items():
+        if isinstance(value, str):
+            line[key] = redactor.text(value)
+    return line
 
 
 def _dumps(event: Any, **_: Any) -> bytes:

@@ -7,6 +7,7 @@ import asyncio
 import ctypes
 import faulthandler
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from strobe.runtime.actor import EX_SOFTWARE, OUTLIVE_SUPERVISOR, Actor, Seat
 from strobe.runtime.log import log_name, open_log
 
 PR_SET_PDEATHSIG: Final = 1
+STARTS_PROGRAMS: Final = frozenset({"session", "spawner"})  # whose limits targets inherit: theirs must be the user's
 
 
 def main(actor: type[Actor]) -> None:
@@ -25,6 +27,8 @@ def main(actor: type[Actor]) -> None:
     faulthandler.register(signal.SIGUSR1)  # all stacks to stderr, which the supervisor put into logs/<actor>.stderr
     seat = _seat(actor.role)
     die_with_supervisor(actor.role, seat.supervisor_pid)
+    if actor.role not in STARTS_PROGRAMS:
+        leave_no_core()
     status = asyncio.run(_live(actor, seat))
     sys.stdout.flush()
     sys.stderr.flush()
@@ -41,6 +45,12 @@ def _seat(role: str) -> Seat:
         name=name, identity=os.environ.get("STROBE_IDENTITY", f"{name}~{generation}"), generation=generation, home=home,
         bus=os.environ.get("STROBE_BUS") or paths.bus_endpoint(home), supervisor_pid=int(os.environ.get("STROBE_SUPERVISOR", "0")),
     )  # fmt: skip
+
+
+def leave_no_core() -> None:
+    """What users' programs said and were given is in this process's memory. Not 0 but 1 byte: that stops core_pattern's programs too, core(5)."""
+    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (1 if most == resource.RLIM_INFINITY else min(1, most), most))
 
 
 def die_with_supervisor(role: str, supervisor_pid: int) -> None:
