@@ -19,7 +19,7 @@ _COUNTS: Final = """
     SELECT 'enter', hook, thread, count(*) FROM raw_calls {where} GROUP BY ALL UNION ALL
     SELECT 'exit', hook, thread, count(exit_n) FROM raw_calls {where} GROUP BY ALL UNION ALL
     SELECT 'late', hook, thread, count(*) FROM raw_exits {where} GROUP BY ALL"""
-EVICTED_COUNTS: Final = _COUNTS.replace("{where}", "WHERE n <= {cut}")
+EVICTED_COUNTS: Final = _COUNTS.replace("{where}", "WHERE n > {past} AND n <= {cut}")
 _ALL_COUNTS: Final = (
     _COUNTS.replace("{where}", "")
     + """ UNION ALL

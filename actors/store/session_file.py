@@ -86,6 +86,7 @@ class SessionFile:
         self.counts = Counts()
         self.blocks = BlockCache()
         self.scans = ScanCache()
+        self._evicted_to = 0  # trace events up to this number are gone
         try:
             self._make(record)
             self._load()
@@ -194,12 +195,14 @@ class SessionFile:
             try:
                 new_map = map_commit(self._map, changes.decoded, changes.first_n, changes.other_times)
                 self._store(changes)
-                evicted = self._evict(new_map.overflow())
+                cut = new_map.overflow()
+                evicted = self._evict(cut)
                 self._connection.execute("COMMIT")
             except BaseException:
                 roll_back(self._connection)
                 raise
             self._map = new_map
+            self._evicted_to = max(self._evicted_to, cut or 0)
             self._adopt(changes, evicted)
 
     def _adopt(self, changes: Changes, evicted: list[tuple[Key, int]]) -> None:
@@ -247,9 +250,10 @@ class SessionFile:
         if cut is None:
             return []
         run = self._connection.execute
-        gone: list[tuple[str, int, int, int]] = run(EVICTED_COUNTS.format(cut=cut)).fetchall()
+        past = self._evicted_to  # what is before went already: blocks of it are not looked at again
+        gone: list[tuple[str, int, int, int]] = run(EVICTED_COUNTS.format(past=past, cut=cut)).fetchall()
         for table in ("raw_calls", "raw_exits", "more_values", "payloads"):
-            run(f"DELETE FROM {table} WHERE n <= {cut}")
+            run(f"DELETE FROM {table} WHERE n > {past} AND n <= {cut}")
         lost = sum(number for _, _, _, number in gone)
         if not run("UPDATE losses SET lost = lost + ? WHERE cause = ?", [lost, EVICTED]).fetchall()[0][0]:
             run("INSERT INTO losses VALUES (?, NULL, NULL, ?)", [EVICTED, lost])

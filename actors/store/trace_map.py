@@ -76,20 +76,31 @@ class TraceMap:
         self, events: Iterable[tuple[int, int, int, int]], rows: Iterable[tuple[int, int]], held: Iterable[tuple[int, int]], longest: Iterable[int]
     ) -> None:
         """(block, events, lowest ts, highest ts), in any number and order; (block, rows); (block, bytes of payloads); durations."""
-        for block, count, low, high in sorted(events):
-            self._cover(block, block)
+        events, rows, held = list(events), list(rows), list(held)
+        numbers = [part[0] for part in events] + [part[0] for part in rows] + [part[0] for part in held]
+        if numbers:  # at once: block after block would copy all of them each time
+            self._cover(self._first_kept(numbers, [*rows, *held]), max(numbers))
+        for block, count, low, high in events:
+            if block < self.first:
+                self.past_high = max(self.past_high, high)
+                continue
             one = self.blocks[block - self.first]
             one["events"] += count
             one["ts_low"], one["ts_high"] = min(one["ts_low"], low), max(one["ts_high"], high)
-        for block, count in sorted(rows):
-            self._cover(block, block)
+        for block, count in rows:
             self.blocks["rows"][block - self.first] += count
             self.trace_total += count
-        for block, count in sorted(held):
-            self._cover(block, block)
+        for block, count in held:
             self.blocks["bytes"][block - self.first] += count
             self.bytes_total += count
         self.longest = np.sort(np.fromiter(longest, dtype=np.int64))
+
+    @staticmethod
+    def _first_kept(numbers: list[int], traced: list[tuple[int, int]]) -> int:
+        """The first block. Where they are too many, blocks before the first trace event are not kept, as `_merge` does it."""
+        if max(numbers) - min(numbers) < _BLOCKS_MAX:
+            return min(numbers)
+        return min((block for block, _ in traced), default=max(numbers))
 
     def add(self, first_n: int, times: Ints, rows: list[tuple[Ints, Ints | None]]) -> None:
         """A commit: the time of each number from `first_n` on; (numbers of its rows, how many events each holds if not one)."""

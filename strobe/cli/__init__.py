@@ -6,6 +6,16 @@ import sys
 
 
 def main() -> None:
+    try:
+        _main()
+    except Exception as error:
+        if not hasattr(error, "next_step"):  # a StrobeError: the class itself need not be imported for this
+            raise
+        print(f"strobe: {error.what} {error.next_step}", file=sys.stderr)  # type: ignore[attr-defined]
+        sys.exit(1)
+
+
+def _main() -> None:
     if sys.argv[1:2] == ["mcp"]:
         from strobe.cli.mcp import run_shim  # only what the shim needs: stdlib and zmq
 
