@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from actors.indexer.binary import Binary
+from actors.indexer.culprit import culprit
 from actors.indexer.elf import ElfFile
+from actors.indexer.frame_values import FRAMES_MAX, FrameValues
 from actors.indexer.lines import Location
+from actors.indexer.project_formatters import project_formatters
 from actors.indexer.source_name import source_name
 from actors.indexer.unwind.frame_table import FrameTable
 from actors.indexer.unwind.walker import Mapped, Memory, Step, Walker
@@ -59,10 +62,28 @@ class AddressSpace:
             self._tables[elf.path] = FrameTable(elf)
         return self._tables[elf.path]
 
-    def unwind(self, registers: dict[int, int], stack_base: int, stack: bytes, limit: int) -> list[Frame]:
-        walker = Walker(Memory(stack_base, stack, self.find), self.find, self.table)
-        steps = walker.walk(registers, limit)
-        return self.symbolise(steps)[:limit]
+    def unwind(self, registers: dict[int, int], stack_base: int, stack: bytes, limit: int, project_root: str | None) -> tuple[list[Frame], int | None]:
+        """The frames, and which of them a reader looks at first."""
+        memory = Memory(stack_base, stack, self.find)
+        steps = Walker(memory, self.find, self.table).walk(registers, limit)
+        levels = [self._frames(step) for step in steps]
+        flat = [frame for frames in levels for frame in frames]
+        first = culprit(flat[:limit], project_root)
+        values = FrameValues(memory, project_formatters(project_root).formatters, self.function_name)
+        for index, step in enumerate(steps):
+            module = self.module_at(step.address)
+            binary = self.binary(module) if module is not None and not step.trampoline else None
+            has_first = first is not None and any(frame is flat[first] for frame in levels[index])
+            if module is not None and binary is not None and (index < FRAMES_MAX or has_first):
+                levels[index] = values.add(levels[index], step, module, binary, local_of=flat[first] if has_first and first is not None else None)
+        return [frame for frames in levels for frame in frames][:limit], first
+
+    def function_name(self, address: int) -> str | None:
+        """Of the function that begins there."""
+        module = self.module_at(address)
+        binary = self.binary(module) if module is not None else None
+        symbol = binary.addresses.find(address - module.bias) if module is not None and binary is not None else None
+        return source_name(symbol[0]).shown if symbol is not None and symbol[1] == 0 else None
 
     def symbolise(self, steps: Sequence[Step]) -> list[Frame]:
         return [frame for step in steps for frame in self._frames(step)]

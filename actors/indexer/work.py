@@ -117,8 +117,8 @@ class Work:
 
     def _unwind(self, ask: Unwind) -> Answer:
         space = AddressSpace(ask.modules, lambda path: self._open(path, ask.symbols_path))
-        frames = space.unwind(dict(ask.regs), ask.stack_base, ask.stack, ask.limit)
-        return Answer(FramesReply(frames=frames), space.wanting)
+        frames, culprit = space.unwind(dict(ask.regs), ask.stack_base, ask.stack, ask.limit, ask.project_root)
+        return Answer(FramesReply(frames=frames, culprit=culprit), space.wanting)
 
     def _build_lines(self, ask: BuildLines) -> Answer:
         return Answer(self._open(ask.path, ask.symbols_path).build_lines() is not None)

@@ -167,14 +167,14 @@ class Session(MemoryAnswers, Actor):
         if self.ending is None:
             self._early_crashes.append(crash)
         else:
-            self.ending.crash_seen(crash)
+            self.ending.deaths.seen(crash)
 
     def _begin(self, target: Target, tracing: Tracing) -> None:
         self.target, self.tracing = target, tracing
         self.ending = Ending(self, target, tracing, self.log.warning)
         self.ending.before_end = self.end_polls
         for crash in self._early_crashes:
-            self.ending.crash_seen(crash)
+            self.ending.deaths.seen(crash)
         self._watcher = self.loop.create_task(self._watch(self.ending))
 
     async def _watch(self, ending: Ending) -> None:

@@ -7,21 +7,15 @@ import signal
 import time
 from collections.abc import Awaitable, Callable
 
-from actors.session import crash as crashes
+from actors.session.deaths import Deaths
 from actors.session.lifecycle import Drained, Ended, StopAsked
-from actors.session.modules import parse_maps
 from actors.session.target import Asker, Target
 from actors.session.tracing import Tracing
-from strobe.errors import Code, StrobeError
+from strobe.errors import StrobeError
 from strobe.launch.status import TargetState
-from strobe.model.probe import Frame
-from strobe.protocol.indexer import FramesReply, Unwind
 from strobe.protocol.session import StopReply
 
 WATCH_S = 0.01
-UNWIND_S = 10.0
-UNWIND_AGAIN_S = 8.0  # so long an indexer or a supervisor that has just died is waited for
-UNWIND_EVERY_S = 0.2
 FLUSH_S = 30.0  # a store that restarts on a busy machine, or has millions of events to store first, is done by then
 KILL_S = 5.0
 DRAIN_S = 10.0
@@ -36,10 +30,7 @@ class Ending:
         self.tracing = tracing
         self.warn = warn
         self.before_end: Callable[..., Awaitable[None]] | None = None  # who else tells events has told the last of them when it returns
-        self._crashes: list[asyncio.Task[None]] = []
-
-    def crash_seen(self, crash: crashes.Crash) -> None:
-        self._crashes.append(asyncio.get_running_loop().create_task(self._tell_crash(crash)))
+        self.deaths = Deaths(actor, target, warn)
 
     async def watch(self) -> None:
         """Returns once the target is gone, its output has ended and all of it is committed."""
@@ -61,8 +52,7 @@ class Ending:
     async def _settle_crashes(self) -> None:
         await asyncio.to_thread(self.target.collector.settle_crashes)
         await asyncio.sleep(0)  # crash_seen's callbacks come before this
-        if self._crashes:
-            await asyncio.gather(*self._crashes)
+        await self.deaths.told()
 
     async def finish(self) -> None:
         self.tracing.arming.end()
@@ -85,6 +75,7 @@ class Ending:
             target.journal.save(target.folder)
             self.tracing.arming.settle()
             alive = target.keeper.target_alive()
+            self.deaths.killed_by_us |= alive and kill
             if alive and kill:
                 await asyncio.to_thread(self._kill)
                 alive = False
@@ -124,6 +115,7 @@ class Ending:
     async def _ended(self, wait_status: int, exited_ns: int) -> None:
         """`exited` is told once what the target recorded and printed by then is committed; its children may still print."""
         await self._settle_crashes()
+        await self.deaths.ended(wait_status, exited_ns)
         try:
             await asyncio.to_thread(self.target.collector.flush, FLUSH_S)
         except StrobeError as error:  # a store that is away gets it later; the exit must be told all the same
@@ -132,29 +124,3 @@ class Ending:
         ended_at = time.time_ns() - (time.monotonic_ns() - exited_ns)
         fields = {"state": life.state, "exitCode": life.exit_code, "signal": life.signal, "endedAt": ended_at}
         self.target.collector.tell_session(fields)
-
-    async def _tell_crash(self, crash: crashes.Crash) -> None:
-        modules = parse_maps(crash.maps)
-        ask = Unwind(modules=modules, regs=crashes.dwarf_registers(crash), stack_base=crash.stack_base, stack=crash.stack)
-        try:
-            frames: list[Frame] = (await self._unwound(ask)).frames
-            data = crashes.event_data(crash, frames)
-        except StrobeError as error:  # the crash itself must be told, whatever became of its stack
-            frames = []
-            data = crashes.event_data(crash, frames) | {"framesMissing": f"{error.what} {error.next_step}"}
-        text = crashes.summary(crash, frames)
-        self.target.crash = {"summary": text, **data}
-        self.target.collector.tell_event("crash", crash.ts, crash.pid, crash.tid, text, data)
-
-    async def _unwound(self, ask: Unwind) -> FramesReply:
-        """Asked again where who should answer has just died: a crash is told once, and its stack is what is looked for."""
-        until = time.monotonic() + UNWIND_AGAIN_S
-        while True:
-            try:
-                reply: FramesReply = await self.actor.ask("indexer", ask, deadline_s=UNWIND_S)
-            except StrobeError as error:
-                if error.code is not Code.ACTOR_UNAVAILABLE or time.monotonic() > until:
-                    raise
-            else:
-                return reply
-            await asyncio.sleep(UNWIND_EVERY_S)

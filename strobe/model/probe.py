@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from strobe.model.base import Noun
 
@@ -95,6 +95,14 @@ class Module(Noun):
     build_id: str | None = None
 
 
+class Variable(Noun):
+    """An argument or local of a frame: its value as strobe/values shows it, `<not captured>` or `<optimised out>`."""
+
+    name: str
+    type_name: str
+    value: Any
+
+
 class Frame(Noun):
     """One symbolised stack frame, innermost first; inlined frames come before the function they were inlined into."""
 
@@ -105,3 +113,5 @@ class Frame(Noun):
     file: str | None = None
     line: int | None = None
     inlined: bool = False
+    arguments: list[Variable] | None = None  # of saved stacks, where debug info tells
+    locals: list[Variable] | None = None

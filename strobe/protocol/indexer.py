@@ -128,6 +128,7 @@ class Demangle(Ask):
 
 class FramesReply(Reply):
     frames: list[Frame]
+    culprit: int | None = None  # which of them is where a reader looks first: the innermost one of the user's own code
 
 
 class Symbolise(Ask):
@@ -140,7 +141,8 @@ class Symbolise(Ask):
 
 
 class Unwind(Ask):
-    """Walk a saved stack by CFI (.eh_frame). `regs` are the 16 DWARF registers by number and rip as 16 (System V psABI §3.6.2)."""
+    """Walk a saved stack by CFI (.eh_frame). `regs` are the 16 DWARF registers by number and rip as 16 (System V psABI §3.6.2). Frames that debug info
+    knows have their arguments, the culprit its locals too, as far as registers and the saved stack hold them."""
 
     TYPE: ClassVar = "indexer.unwind"
     REPLY: ClassVar[type[Reply]] = FramesReply
@@ -149,4 +151,5 @@ class Unwind(Ask):
     stack_base: int
     stack: bytes
     symbols_path: str | None = None
+    project_root: str | None = None
     limit: int = 64

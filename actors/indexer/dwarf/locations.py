@@ -35,7 +35,7 @@ def at_entry(parameter: Entry, frame_is_cfa: bool, entry: int) -> AtEntry:
         return AtEntry("absent")
     if isinstance(raw[1], bytes):
         return _described(raw[1], frame_is_cfa, listed=False)
-    expression = _in_list(parameter.unit, raw[0], raw[1], entry)
+    expression = expression_at(parameter.unit, raw[0], raw[1], entry)
     return AtEntry("absent", listed=True) if expression is None else _described(expression, frame_is_cfa, listed=True)
 
 
@@ -83,8 +83,8 @@ def _pieces(code: bytes) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _in_list(unit: Unit, form: int, value: int, entry: int) -> bytes | None:
-    """The expression of a location list that holds at `entry`."""
+def expression_at(unit: Unit, form: int, value: int, entry: int) -> bytes | None:
+    """The expression of a location list that holds at `entry`, a link-time address. Raises DwarfError."""
     base = unit.root.address(dw.LOW_PC) or 0
     try:
         if unit.version < 5:

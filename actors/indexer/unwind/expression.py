@@ -52,13 +52,14 @@ def evaluate(code: bytes, registers: Mapping[int, int], read: Callable[[int, int
             steps += 1
             if steps > _STEPS_MAX:
                 raise ExpressionError("expression does not end")
-            at = _step(code, at, stack, registers, read)
+            at = step(code, at, stack, registers, read)
         return stack[-1]
     except (IndexError, KeyError, struct.error, ValueError) as error:
         raise ExpressionError(f"malformed expression {code[:32].hex()}: {error!r}") from error
 
 
-def _step(code: bytes, at: int, stack: list[int], registers: Mapping[int, int], read: Callable[[int, int], int]) -> int:
+def step(code: bytes, at: int, stack: list[int], registers: Mapping[int, int], read: Callable[[int, int], int]) -> int:
+    """Does the operation at `at`; where the next one is. Raises ExpressionError, and what Python does on what is malformed."""
     op = code[at]
     at += 1
     if 0x30 <= op <= 0x4F:  # DW_OP_lit0…31

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from actors.indexer.elf import PT_LOAD, ElfFile
@@ -14,6 +14,7 @@ from actors.indexer.unwind.rules import Row, Rule, row_at
 RBP: Final = 6
 RSP: Final = 7
 RIP: Final = 16
+KEPT: Final = frozenset({3, 6, 7, 12, 13, 14, 15, 16})  # rbx rbp rsp r12-r15 rip: a call leaves them as they were (psABI §3.2.1)
 _MASK: Final = (1 << 64) - 1
 _PF_W: Final = 2
 
@@ -34,11 +35,13 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One frame: `address` is where it stands."""
+    """One frame: `address` is where it stands. `registers`: those known to be its own, by DWARF number; `cfa`: its canonical frame address."""
 
     address: int
     exact: bool  # the instruction itself: innermost, or hit by a signal; else a return address, to be looked up at address - 1
     trampoline: bool = False  # the kernel's return from a signal handler (`__restore_rt`)
+    registers: Mapping[int, int] = field(default_factory=dict)
+    cfa: int | None = None
 
 
 class Memory:
@@ -64,6 +67,11 @@ class Memory:
                     return int.from_bytes(elf.data[where : where + size], "little")
         raise Unreadable(hex(address))
 
+    def end_within(self, address: int, size: int) -> int:
+        """The first of these bytes that is not there, as far as the saved stack tells."""
+        end = self.base + len(self._stack)
+        return end if self.base <= address < end < address + size else address
+
     def holds(self, address: int, size: int = 16) -> bool:
         return self.base <= address and address + size <= self.base + len(self._stack)
 
@@ -79,18 +87,18 @@ class Walker:
     def walk(self, registers: dict[int, int], limit: int) -> list[Step]:
         """Frames from the innermost out; ends where the stack does, where nothing is known, or at `limit`."""
         current = dict(registers)
-        steps = [Step(current[RIP], True)]
+        steps = [Step(current[RIP], True, registers=current)]
         while len(steps) < limit:
             caller = self._caller(current, steps[-1].exact, first=len(steps) == 1)
             if caller is None:
                 break
             registers_after, exact = caller
-            if exact:
-                steps[-1] = Step(steps[-1].address, steps[-1].exact, trampoline=True)
+            steps[-1] = replace(steps[-1], trampoline=exact, cfa=registers_after[RSP])
             if not registers_after[RIP] or (registers_after[RSP] <= current[RSP] and not exact):
                 break
             current = registers_after
-            steps.append(Step(current[RIP], exact))
+            own = current if exact else {number: value for number, value in current.items() if number in KEPT}
+            steps.append(Step(current[RIP], exact, registers=own))
         return steps
 
     def _caller(self, registers: dict[int, int], exact: bool, *, first: bool) -> tuple[dict[int, int], bool] | None:

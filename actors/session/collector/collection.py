@@ -250,6 +250,10 @@ class Collection:
     def _mono(self, ticks: int) -> int:
         return ticks if self._line is None else self._line.mono(ticks)
 
+    @property
+    def recent_output_from(self) -> int:
+        return self._printed.spool.recent_from
+
     def totals(self) -> dict[str, int]:
         return self.losses.totals(self._lanes.unfinished)
 

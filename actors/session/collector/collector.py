@@ -16,6 +16,7 @@ from actors.session.crash import Crash
 from strobe.errors import Code, StrobeError
 from strobe.lanes.pool import Pool
 from strobe.launch.keeper import Keeper
+from strobe.launch.output import STDERR, STDOUT, parse_output
 from strobe.model.probe import Hook
 from strobe.model.sampling import SamplingLimits
 from strobe.runtime.stream import StreamProducer
@@ -32,6 +33,7 @@ ACTIVE_S: Final = 0.25  # so long after the last activity the pauses stay short
 IDLE_S: Final = 2.0
 FINISH_S: Final = 60.0
 JOIN_S: Final = 10.0
+RECENT_MAX: Final = 512 << 10
 
 
 class Collector:
@@ -154,6 +156,18 @@ class Collector:
             self._thread.join(JOIN_S)
 
     abandon = close
+
+    def recent_output(self) -> dict[int, str]:
+        """What each stream was given lately, at least the last 128 KiB of both, as far as there was so much. Errors: TIMEOUT."""
+        end = self._output_bytes()
+        start = self._collection.recent_output_from if self._collection is not None else end
+        with self._keeper.output_path.open("rb") as file:
+            file.seek(start)
+            content = memoryview(file.read(max(0, end - start)))
+        texts = {STDOUT: bytearray(), STDERR: bytearray()}
+        for record in parse_output(content, start):
+            texts[record.stream] += record.data
+        return {stream: bytes(text[-RECENT_MAX:]).decode(errors="replace") for stream, text in texts.items()}
 
     def _output_bytes(self) -> int:
         """Size of the output file once it holds all that was written before this call."""

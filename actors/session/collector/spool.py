@@ -13,6 +13,7 @@ from strobe.launch.output import OutputRecord, parse_output
 READ_BYTES: Final = 1 << 20
 _RECORD_BYTES_MAX: Final = (1 << 20) + 64  # the keeper reads at most 1 MiB at once
 _PUNCH_BYTES: Final = 4 << 20
+RECENT_BYTES: Final = 128 << 10
 _KEEP_SIZE_PUNCH_HOLE: Final = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, <linux/falloc.h>
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -24,6 +25,7 @@ class Spool:
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         self.position = position  # everything before is read
         self._punched = 0
+        self.recent_from = self._recent_next = position  # the record from which on the latest output is read anew: RECENT_BYTES of it, or twice as much
         self._pieces: dict[int, deque[tuple[int, int, memoryview]]] = {1: deque(), 2: deque()}  # (offset in stream, record's start, bytes)
 
     def close(self) -> None:
@@ -37,6 +39,8 @@ class Spool:
         records = list(parse_output(memoryview(os.pread(self._file, wanted, self.position)), self.position))
         for record in records:
             self.position = record.end
+            if record.end - self._recent_next > RECENT_BYTES:
+                self.recent_from, self._recent_next = self._recent_next, record.start
             if record.data:
                 self._pieces[record.stream].append((record.offset, record.start, record.data))
         return records
@@ -66,7 +70,7 @@ class Spool:
 
     def committed(self, position: int) -> None:
         """The store has everything before this file offset: its blocks go back to the disk, the file's size stays."""
-        end = position & ~4095
+        end = min(position, self.recent_from) & ~4095
         if end - self._punched < _PUNCH_BYTES:
             return
         # Where the file system cannot punch holes the file simply stays as large as it is.
