@@ -77,13 +77,20 @@ def _thrown_llvm(match: re.Match[str], text: str) -> Report:
 def _panic(match: re.Match[str], text: str) -> Report | None:
     if match["thread"] is None:
         return None
-    message = text[match.end() + 1 :].split("\nnote: ")[0].split("\nstack backtrace:")[0].split("\nthread '")[0]
+    tail = text[match.end() + 1 : match.end() + 20_000]
+    message = tail.split("\nnote: ")[0].split("\nstack backtrace:")[0].split("\nthread '")[0]
+    frame = re.search(rf"^ +\d+: (?P<function>[^\n]+)\n +at {re.escape(match['file'])}:{match['line']}\b", tail, re.MULTILINE)  # RUST_BACKTRACE=1
     if match["old"] is not None:
         message = match["old"]
     return Report(
         "panic", "panic", _cut(message), match.start(), tool="rust", thread=match["thread"], file=match["file"], line=int(match["line"]),
-        fatal=match["thread"] == "main",
+        fatal=match["thread"] == "main", function=frame["function"] if frame else None,
     )  # fmt: skip
+
+
+def _overflowed(match: re.Match[str], text: str) -> Report:
+    del text
+    return Report("stack overflow", "stack overflow", None, match.start(), tool="rust", thread=match["thread"])
 
 
 def _asserted(match: re.Match[str], text: str) -> Report:
@@ -119,14 +126,17 @@ def _undefined(match: re.Match[str], text: str) -> Report:
     following = text[match.end() : match.end() + 4000]
     frames = tuple(_frames(following)) if following.lstrip("\n").lstrip().startswith("#0 ") else ()
     function = frames[0].get("function") if frames else None
+    last = not _MORE.search(text, match.end())  # -fno-sanitize-recover: the program's last words
     return Report(
         "sanitizer", "undefined behaviour", _cut(match["what"]), match.start(), tool="UndefinedBehaviorSanitizer", file=match["file"], line=int(match["line"]),
-        function=function, frames=frames, fatal=False,
+        function=function, frames=frames, fatal=last,
     )  # fmt: skip
 
 
+_MORE: Final = re.compile(r"^(?! *#\d+ 0x|SUMMARY: |[ \t]*$).", re.MULTILINE)  # a line that belongs to no report of UBSAN's
 _FRAME: Final = re.compile(
-    r"^ +#(?P<n>\d+) 0x(?P<address>[0-9a-f]+)(?: in (?P<function>.+?))?(?: (?P<file>/?[^\s():]+):(?P<line>\d+)(?::\d+)?| \((?P<module>[^()\n]+)\+0x[0-9a-f]+\).*)?$",
+    r"^ +#(?P<n>\d+) 0x(?P<address>[0-9a-f]+)(?: in (?P<function>.+?))?"
+    r"(?: (?P<file>/?[^\s():]+):(?P<line>\d+)(?::\d+)?| \((?P<module>[^()\n]+)\+0x[0-9a-f]+\).*)?$",
     re.MULTILINE,
 )
 
@@ -145,20 +155,22 @@ def _frames(body: str) -> Iterator[dict[str, Any]]:
         yield {key: value for key, value in shown.items() if value is not None}
 
 
+_THROWN: Final = r"terminate called after throwing an instance of '(?P<type>[^\n]+)'(?:\n  what\(\):  (?P<what>[^\n]*))?"
+_THROWN_LLVM: Final = r"libc\+\+abi: terminating (?:due to|with) uncaught exception of type (?P<type>[^\n]+?)(?:: (?P<what>[^\n]*))?$"
+_PANICKED: Final = r"^thread '(?P<thread>[^\n']*)'(?: \(\d+\))? panicked at (?:'(?P<old>.*?)', )?(?P<file>[^\n:']+):(?P<line>\d+):\d+:?$"
+_ASSERTED: Final = r"^[^\n:]+: (?P<file>[^\n:]+):(?P<line>\d+): (?P<function>[^\n]+?): Assertion `(?P<what>.+)' failed\.$"
+_HEAP: Final = (
+    r"(?:free|malloc|realloc|calloc|munmap_chunk|malloc_consolidate|_int_malloc|_int_free)\(\): [^\n]+|double free or corruption[^\n]*"
+    r"|corrupted (?:size|double|unsorted)[^\n]*|(?:stack smashing|buffer overflow) detected"
+)
 _MAKERS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], Report | None]], ...]] = (
-    (re.compile(r"terminate called after throwing an instance of '(?P<type>[^\n]+)'(?:\n  what\(\):  (?P<what>[^\n]*))?"), _thrown),
+    (re.compile(_THROWN), _thrown),
     (re.compile(r"terminate called (?P<why>without an active exception|recursively)"), _terminated),
-    (re.compile(r"libc\+\+abi: terminating (?:due to|with) uncaught exception of type (?P<type>[^\n]+?)(?:: (?P<what>[^\n]*))?$", re.MULTILINE), _thrown_llvm),
-    (re.compile(r"^thread '(?P<thread>[^\n']*)'(?: \(\d+\))? panicked at (?:'(?P<old>.*?)', )?(?P<file>[^\n:']+):(?P<line>\d+):\d+:?$", re.MULTILINE), _panic),
-    (re.compile(r"^[^\n:]+: (?P<file>[^\n:]+):(?P<line>\d+): (?P<function>[^\n]+?): Assertion `(?P<what>.+)' failed\.$", re.MULTILINE), _asserted),
-    (
-        re.compile(
-            r"^(?:\*\*\* )?(?P<what>(?:free|malloc|realloc|calloc|munmap_chunk|malloc_consolidate|_int_malloc|_int_free)\(\): [^\n]+|double free or corruption[^\n]*"
-            r"|corrupted (?:size|double|unsorted)[^\n]*|(?:stack smashing|buffer overflow) detected)(?: \*\*\*[^\n]*)?$",
-            re.MULTILINE,
-        ),
-        _glibc,
-    ),
+    (re.compile(_THROWN_LLVM, re.MULTILINE), _thrown_llvm),
+    (re.compile(_PANICKED, re.MULTILINE), _panic),
+    (re.compile(r"^thread '(?P<thread>[^\n']*)'(?: \(\d+\))? has overflowed its stack$", re.MULTILINE), _overflowed),
+    (re.compile(_ASSERTED, re.MULTILINE), _asserted),
+    (re.compile(rf"^(?:\*\*\* )?(?P<what>{_HEAP})(?: \*\*\*[^\n]*)?$", re.MULTILINE), _glibc),
     (re.compile(r"^==(?P<pid>\d+)==\s*(?:ERROR|WARNING): (?P<tool>(?!UndefinedBehavior)\w+Sanitizer): (?P<head>[^\n]+)$", re.MULTILINE), _sanitizer),
     (re.compile(r"^(?P<file>[^\s:][^\n:]*):(?P<line>\d+):\d+: runtime error: (?P<what>[^\n]+)$", re.MULTILINE), _undefined),
 )

@@ -8,7 +8,7 @@ from typing import Any, Final
 from strobe.model.sampling import SampledFunction
 from strobe.render.events import crash_line, left_out_lines
 from strobe.render.table import align
-from strobe.render.values import byte_count, count
+from strobe.render.values import byte_count, count, plain
 
 _SAMPLED_NAMED: Final = 5
 
@@ -72,7 +72,7 @@ def _ended_text(reply: Mapping[str, Any]) -> str:
 def _status_text(reply: Mapping[str, Any]) -> str:
     lines = [f"{reply['sessionId']}: {state_words(reply)}"]
     if reply.get("crash"):
-        lines.append(f"crash: {crash_line(reply['crash'])}")
+        lines += [f"crash: {crash_line(reply['crash'])}", *_crash_detail(reply["crash"])]
     lines.append(f"{count(reply.get('eventCount', 0), 'event')}, {count(reply.get('hookedFunctions', 0), 'hooked function')}.")
     if reply.get("patterns"):
         lines.append("Patterns: " + ", ".join(reply["patterns"]))
@@ -82,7 +82,14 @@ def _status_text(reply: Mapping[str, Any]) -> str:
     if lost:
         lines.append("Lost: " + ", ".join(f"{number:,} {cause}" for cause, number in sorted(lost.items())))
     lines += [f"Limit: {text}" for text in reply.get("capabilities", {}).get("limitations", [])]
-    return "\n".join([*lines, *_warnings(reply), *left_out_lines(reply)])
+    return "\n".join([*lines, *_warnings(reply), *left_out_lines(reply), *next_lines(reply)])
+
+
+def _crash_detail(crash: Mapping[str, Any]) -> list[str]:
+    lines = [f"  {line}" for line in crash.get("frames", [])]
+    if crash.get("locals"):
+        lines.append("  locals: " + ", ".join(f"{name}={plain(value)}" for name, value in crash["locals"].items()))
+    return [*lines, *([f"  {crash['framesMissing']}"] if crash.get("framesMissing") else [])]
 
 
 def state_words(reply: Mapping[str, Any]) -> str:

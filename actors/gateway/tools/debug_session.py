@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from mcp.types import ToolAnnotations
 
+from actors.gateway.crash_shown import crash_shown, crash_steps
 from actors.gateway.sessions import is_live, record_of
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
@@ -50,6 +51,7 @@ class SessionResult(Result):
     sampling: list[dict[str, Any]] | None = None
     capabilities: dict[str, Any] | None = None
     crash: dict[str, Any] | None = None
+    next_steps: list[str] | None = None
     success: bool | None = None
     events_collected: int | None = None
     sessions: list[ListedSession] | None = None
@@ -63,7 +65,7 @@ async def run(arguments: SessionArguments, call: Call) -> Result:
         raise StrobeError(Code.VALIDATION_ERROR, what, 'debug_session {"action": "list"} shows the ids.', value="sessionId")
     record = await record_of(call, arguments.session_id)
     if arguments.action == "status":
-        return await _status(record, call)
+        return await _status(record, arguments.max_tokens, call)
     if arguments.action == "stop":
         return await _stop(record, arguments, call)
     return await _delete(record, call)
@@ -91,10 +93,11 @@ def _iso(epoch_ns: int) -> str:
     return datetime.fromtimestamp(epoch_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-async def _status(record: SessionRecord, call: Call) -> Result:
+async def _status(record: SessionRecord, max_tokens: int, call: Call) -> Result:
     """The session's own answer where it has one; the catalog's otherwise. A session that does not answer never blocks this."""
     counted = await call.ask("store", store.RunQuery(session_id=record.session_id, query=Query(limit=1)), store.QueryReply)
     live = await _live_status(record, call) if is_live(record) else None
+    data = await _crash_data(record, counted.crash, live, call)
     capabilities = live.capabilities.model_dump(by_alias=True, exclude_none=True) if live else record.detail.get("capabilities")
     return SessionResult(
         session_id=record.session_id,
@@ -109,8 +112,18 @@ async def _status(record: SessionRecord, call: Call) -> Result:
         losses={**counted.events_dropped, **(live.losses if live else {})},
         sampling=[one.model_dump(by_alias=True) for one in (live.sampling if live else counted.sampled)] or None,
         capabilities=capabilities,
-        crash=live.crash if live and live.crash else counted.crash,
+        crash=crash_shown(counted.crash, data, max_tokens),
+        next_steps=crash_steps(record.session_id, counted.crash) or None,
     )
+
+
+async def _crash_data(record: SessionRecord, summary: dict[str, Any] | None, live: session.StatusReply | None, call: Call) -> dict[str, Any]:
+    """The stored event's, or the session's own while it is under way; empty: there was no crash."""
+    if summary is None:
+        return live.crash or {} if live else {}
+    reply = await call.ask("store", store.ReadValue(session_id=record.session_id, event_id=summary["id"]), store.ValueReply)
+    found: dict[str, Any] = reply.event.get("data") or {}
+    return found
 
 
 async def _live_status(record: SessionRecord, call: Call) -> session.StatusReply | None:
@@ -187,5 +200,5 @@ TOOL: Final = Tool(
     annotations=ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
     run=run,
     text=session_text,
-    cuttable=("sessions", "patterns"),
+    cuttable=("sessions", "patterns", "nextSteps"),
 )

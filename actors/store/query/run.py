@@ -142,7 +142,8 @@ def crash_summary(session_id: str, reading: Reading) -> dict[str, Any] | None:
     n, ts, pid, tid, text, function, file, line, data = found[0]
     facts = json.loads(data)
     shown = {
-        "id": event_id(session_id, n), "timestampNs": ts, "pid": pid, "threadId": tid, "text": text, "signal": facts.get("signal"), "cause": facts.get("cause"),
-        "address": facts.get("faultAddress"), "function": function, "sourceFile": file, "line": line,
+        "id": event_id(session_id, n), "timestampNs": ts, "pid": pid, "threadId": tid, "text": text, "signal": facts.get("signal"), "code": facts.get("code"),
+        "exitCode": facts.get("exitCode"), "cause": facts.get("cause"), "address": facts.get("faultAddress"), "function": function, "sourceFile": file,
+        "line": line,
     }  # fmt: skip
     return {key: value for key, value in shown.items() if value is not None}
