@@ -38,9 +38,9 @@ def crash_steps(session_id: str, summary: Mapping[str, Any] | None) -> list[str]
     if not summary:
         return []
     event, at = summary["id"], summary["timestampNs"]
-    before = f"SELECT * FROM events_v WHERE ts <= {at} ORDER BY ts DESC LIMIT {_BEFORE}"
+    before = f"SELECT n, ts, event_type, function, thread_id, text FROM events_v WHERE ts <= {at} ORDER BY ts DESC LIMIT {_BEFORE}"
     return [
-        f'All of the crash (registers, every frame with its arguments, locals, stack memory): debug_query {{"sessionId": "{session_id}", "eventId": "{event}"}}.',
+        f'All of the crash (registers, frames with arguments, locals, stack memory): debug_query {{"sessionId": "{session_id}", "eventId": "{event}"}}.',
         f'The {_BEFORE} events before it: debug_query {{"sessionId": "{session_id}", "sql": "{before}"}}.',
     ]
 

@@ -21,7 +21,8 @@ _CODES: dict[int, dict[int, tuple[str, str]]] = {
     signal.SIGSEGV: {1: ("SEGV_MAPERR", "address not mapped"), 2: ("SEGV_ACCERR", "access not permitted"), 128: ("SI_KERNEL", "non-canonical address")},
     signal.SIGBUS: {
         1: ("BUS_ADRALN", "misaligned address"), 2: ("BUS_ADRERR", "nonexistent physical address (mapped file too short?)"),
-        3: ("BUS_OBJERR", "hardware error"), 4: ("BUS_MCEERR_AR", "memory error"), 5: ("BUS_MCEERR_AO", "memory error"), 128: ("SI_KERNEL", "misaligned or bad stack"),
+        3: ("BUS_OBJERR", "hardware error"), 4: ("BUS_MCEERR_AR", "memory error"), 5: ("BUS_MCEERR_AO", "memory error"),
+        128: ("SI_KERNEL", "misaligned or bad stack"),
     },
     signal.SIGFPE: {
         1: ("FPE_INTDIV", "integer divide by zero"), 2: ("FPE_INTOVF", "integer overflow"), 3: ("FPE_FLTDIV", "floating-point divide by zero"),

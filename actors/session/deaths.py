@@ -203,7 +203,6 @@ def _place(report: Report) -> dict[str, Any]:
 def _gone(pid: int) -> bool:
     """No such process, or one that is over and waits to be reaped."""
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] in ("Z", "X")
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] in ("Z", "X")
     except (FileNotFoundError, ProcessLookupError):
         return True

@@ -143,12 +143,10 @@ _FRAME: Final = re.compile(
 
 def _frames(body: str) -> Iterator[dict[str, Any]]:
     """Of the first stack in it."""
-    expected = 0
-    for match in _FRAME.finditer(body):
+    for expected, match in enumerate(_FRAME.finditer(body)):
         number = int(match["n"])
         if number != expected or expected >= FRAMES_MAX:
             return
-        expected += 1
         line = int(match["line"]) if match["line"] else None
         shown = {"frame": number, "address": f"0x{match['address'].lstrip('0') or '0'}", "function": match["function"], "file": match["file"], "line": line}
         shown["module"] = match["module"]

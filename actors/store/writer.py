@@ -320,7 +320,7 @@ def _stream(stream: int | str) -> int:
 
 def place_of(data: Mapping[str, Any]) -> dict[str, Any]:
     """{function, file, line} of an event: as it says itself, or its innermost frame with a source line (where a reader looks first)."""
-    if data.get("function"):
-        return {"function": data["function"], "file": data.get("file") or data.get("sourceFile"), "line": data.get("line")}
+    if data.get("function") or data.get("file"):
+        return {"function": data.get("function"), "file": data.get("file") or data.get("sourceFile"), "line": data.get("line")}
     frames = [frame for frame in data.get("frames") or [] if isinstance(frame, Mapping)]
     return dict(next((frame for frame in frames if frame.get("file") and frame.get("function")), frames[0] if frames else {}))

@@ -99,7 +99,7 @@ class Presenter:
     def _point(self, row: Row) -> dict[str, Any]:
         columns = row.columns
         event: dict[str, Any] = {"id": event_id(self._session_id, row.n), "timestampNs": row.ts, "eventType": columns["type"], "text": columns["text"]}
-        if columns["function"] is not None:
+        if columns["function"] is not None or columns["file"] is not None:
             event |= {"function": columns["function"], "sourceFile": columns["file"], "line": columns["line"]}
         if self._verbose:
             event |= {"threadId": columns["tid"], "threadName": columns["thread_name"], "pid": columns["pid"], "parentEventId": self._id(columns["parent"])}
