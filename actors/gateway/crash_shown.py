@@ -26,7 +26,7 @@ def crash_shown(summary: Mapping[str, Any] | None, data: Mapping[str, Any], max_
     frames = data.get("frames") or (data.get("report") or {}).get("frames") or []
     if frames:
         shown["frames"] = [frame_line(frame) for frame in _around(frames, data.get("culprit") or 0)]
-        found = next((frame["locals"] for frame in frames if frame.get("locals")), [])
+        found: list[dict[str, Any]] = next((frame["locals"] for frame in frames if frame.get("locals")), [])
         values = {one["name"]: one["value"] for one in found}
         if values:
             tokens = int(max_tokens * _SHARE)

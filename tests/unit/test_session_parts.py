@@ -77,7 +77,26 @@ def test_own_maps_have_this_interpreter_and_libc() -> None:
 def test_crash_words() -> None:
     regs = dict.fromkeys(crash.GREGS, 0)
     page = crash.Crash(11, 1, 0, 5, 5, 0, 0, 0, regs, 0, b"", "", "main")
-    assert crash.summary(page, []) == "SIGSEGV (address not mapped) at 0x0"
+    assert crash.summary(page, [], None) == "SIGSEGV (address not mapped) at 0x0"
     sent = crash.Crash(6, -6, 0, 5, 5, 9, 0, 0, regs, 0, b"", "", "main")
     assert crash.cause(sent) == "sent by process 9"
     assert crash.dwarf_registers(page)[16] == 0
+
+
+def test_a_stack_overflow_is_told_from_other_bad_addresses() -> None:
+    maps = "1000-9000 rw-p 0 00:00 0\n7f0000000000-7f0000021000 rw-p 0 00:00 0 [stack]\n"
+
+    def cause(address: int, rsp: int) -> str:
+        regs = dict.fromkeys(crash.GREGS, 0) | {"rsp": rsp}
+        return crash.cause(crash.Crash(11, 1, address, 5, 5, 0, 0, 0, regs, 0, b"", maps, "main"))
+
+    assert cause(0x7EFFFFFFFFF8, 0x7F0000000000) == "stack overflow"
+    assert cause(0x7EFFFFFFE000, 0x7EFFFFFFD000) == "stack overflow"  # a large frame
+    assert cause(0, 0x7F0000000000) == "address not mapped"
+    assert cause(0x7EFFFFFFFFF8, 0x7F0000010000) == "address not mapped"  # the stack has room
+
+
+def test_codes_have_their_names() -> None:
+    regs = dict.fromkeys(crash.GREGS, 0)
+    names = [crash.code_name(crash.Crash(signo, code, 0, 5, 5, 0, 0, 0, regs, 0, b"", "", "main")) for signo, code in ((11, 2), (7, 2), (8, 1), (6, -6), (4, 99))]
+    assert names == ["SEGV_ACCERR", "BUS_ADRERR", "FPE_INTDIV", "SI_TKILL", "code 99"]

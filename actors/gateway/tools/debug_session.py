@@ -95,8 +95,8 @@ def _iso(epoch_ns: int) -> str:
 
 async def _status(record: SessionRecord, max_tokens: int, call: Call) -> Result:
     """The session's own answer where it has one; the catalog's otherwise. A session that does not answer never blocks this."""
-    counted = await call.ask("store", store.RunQuery(session_id=record.session_id, query=Query(limit=1)), store.QueryReply)
     live = await _live_status(record, call) if is_live(record) else None
+    counted = await call.ask("store", store.RunQuery(session_id=record.session_id, query=Query(limit=1)), store.QueryReply)  # has what an end told before
     data = await _crash_data(record, counted.crash, live, call)
     capabilities = live.capabilities.model_dump(by_alias=True, exclude_none=True) if live else record.detail.get("capabilities")
     return SessionResult(
