@@ -10,6 +10,7 @@ from strobe.model.probe import Frame
 
 _SYSTEM: Final = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/", "/usr/libexec/")
 _SOURCES: Final = ("/usr/include/", "/usr/lib/", "/rustc/", "/build/", "/usr/src/")  # where the sources of compilers' and systems' libraries are
+THROWERS: Final = ("__cxa_throw", "__cxa_rethrow", "std::rethrow_exception")
 _REGISTRY: Final = "/.cargo/registry/"
 _PREFIXES: Final = (
     "std::", "core::", "alloc::", "<core::", "<alloc::", "<std::", "rust_", "__rust", "__cxa_", "__gnu_cxx::", "__cxxabiv1::", "operator new",
@@ -18,7 +19,15 @@ _PREFIXES: Final = (
 
 
 def culprit(frames: Sequence[Frame], project_root: str | None) -> int | None:
-    """Its index; None where there are no frames."""
+    """Its index; None where there are no frames. Of an exception that nobody caught it is where it was thrown, whoever ended the program then."""
+    thrown = max((index for index, frame in enumerate(frames) if frame.function in THROWERS), default=-1)
+    if any(_is_own(frame) for frame in frames[thrown + 1 :]):
+        found = _first(frames[thrown + 1 :], project_root)
+        return None if found is None else thrown + 1 + found
+    return _first(frames, project_root)
+
+
+def _first(frames: Sequence[Frame], project_root: str | None) -> int | None:
     tests: list[Callable[[Frame], bool]] = [
         lambda frame: _is_own(frame) and frame.file is not None and project_root is not None and PurePath(frame.file).is_relative_to(project_root),
         lambda frame: _is_own(frame) and frame.file is not None,

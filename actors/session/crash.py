@@ -37,6 +37,7 @@ _CODES: dict[int, dict[int, tuple[str, str]]] = {
     signal.SIGSYS: {1: ("SYS_SECCOMP", "system call forbidden by seccomp")},
 }  # fmt: skip
 _SENT: dict[int, str] = {0: "SI_USER", -1: "SI_QUEUE", -2: "SI_TIMER", -3: "SI_MESGQ", -4: "SI_ASYNCIO", -5: "SI_SIGIO", -6: "SI_TKILL"}
+_THROWERS = frozenset({"__cxa_throw", "__cxa_rethrow", "std::rethrow_exception", "_Unwind_RaiseException", "_Unwind_Resume_or_Rethrow"})
 STACK_BYTES = 512  # of the stack, from the stack pointer on, that the event holds
 _OVERFLOW_BYTES = 1 << 20  # as far below its stack as one call's frame may reach
 
@@ -58,6 +59,7 @@ class Crash:
     stack: bytes
     maps: str
     comm: str
+    thrown: tuple[str, str | None] | None = None  # an exception that the stack points to: its type's mangled name, its message
 
 
 def signal_name(number: int) -> str:
@@ -161,6 +163,11 @@ def in_words(place: dict[str, Any]) -> str:
     function = f" in {place['function']}" if place.get("function") else ""
     file = f"{',' if function else ' at'} {place['file']}:{place['line']}" if place.get("file") and place.get("line") else ""
     return function + file
+
+
+def is_thrown(frames: list[Frame]) -> bool:
+    """Whether the stack shows an exception on its way, which nobody caught."""
+    return any(frame.function in _THROWERS for frame in frames)
 
 
 def frame_data(number: int, frame: Frame) -> dict[str, Any]:

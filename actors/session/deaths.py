@@ -8,6 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from actors.session.oom import oom_file, oom_kills
 from actors.session.reports import Report, reports_in
 from actors.session.target import Asker, Target
 from strobe.errors import Code, StrobeError
-from strobe.protocol.indexer import FramesReply, Unwind
+from strobe.protocol.indexer import Demangle, FramesReply, NamesReply, Unwind
 
 UNWIND_S: Final = 10.0
 UNWIND_AGAIN_S: Final = 8.0  # so long an indexer or a supervisor that has just died is waited for
@@ -88,7 +89,7 @@ class Deaths:
             reply = FramesReply(frames=[])
             missing = {"framesMissing": f"{error.what} {error.next_step}"}
         await self._until_gone(crash.pid)
-        report = self._take(await self._reports(), crash.signo)
+        report = await self._with_thrown(self._take(await self._reports(), crash.signo), crash, reply)
         data = crashes.event_data(crash, reply.frames, reply.culprit) | missing
         text = crashes.summary(crash, reply.frames, reply.culprit)
         if report is not None:
@@ -99,6 +100,20 @@ class Deaths:
         self._told(text, data)
         self.target.collector.tell_event("crash", crash.ts, crash.pid, crash.tid, text, data)
         self._note(crash.pid).touch()
+
+    async def _with_thrown(self, report: Report | None, crash: crashes.Crash, reply: FramesReply) -> Report | None:
+        """The exception that the recorder found, where the runtime printed nothing, or less."""
+        if crash.thrown is None or not crashes.is_thrown(reply.frames) or (report is not None and report.kind != "exception"):
+            return report
+        mangled, message = crash.thrown
+        if report is not None:
+            return report if report.message else replace(report, message=message)
+        try:
+            names: NamesReply = await self.actor.ask("indexer", Demangle(names=[mangled]), deadline_s=UNWIND_S)
+            shown = names.names[0]
+        except StrobeError:  # its mangled name tells too
+            shown = mangled
+        return Report("exception", shown, message)
 
     def _note(self, pid: int) -> Path:
         """There once its crash was told: a successor of this process, which has not seen the crash, does not tell it again."""

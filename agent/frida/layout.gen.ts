@@ -20,6 +20,8 @@ export const SPAN_THREAD_SHIFT = 40;
 export const HOOKS_OFFSET = 4096;
 export const CRASH_OFFSET = 2101248;
 export const CHUNKS_OFFSET = 3149824;
+export const CRASH_EXCEPTION_OFFSET = 1024;
+export const CRASH_EXCEPTION_BYTES = 3072;
 export const CRASH_STACK_OFFSET = 4096;
 export const CRASH_STACK_BYTES = 61440;
 export const CRASH_MAPS_OFFSET = 65536;
@@ -104,6 +106,7 @@ export const CRASH = {
     span: { offset: 56, type: "u64", count: 1 },
     regs: { offset: 64, type: "u64", count: 23 },
     comm: { offset: 256, type: "u8", count: 16 },
+    exception_bytes: { offset: 272, type: "u32", count: 1 },
 } as const satisfies Record<string, Field>;
 
 export const CHUNK_SIZE = 128; // of its header

@@ -22,6 +22,8 @@
 #define LANE_HOOKS_OFFSET 4096u
 #define LANE_CRASH_OFFSET 2101248u
 #define LANE_CHUNKS_OFFSET 3149824u
+#define LANE_CRASH_EXCEPTION_OFFSET 1024u
+#define LANE_CRASH_EXCEPTION_BYTES 3072u
 #define LANE_CRASH_STACK_OFFSET 4096u
 #define LANE_CRASH_STACK_BYTES 61440u
 #define LANE_CRASH_MAPS_OFFSET 65536u
@@ -195,7 +197,8 @@ struct lane_crash {
     uint64_t regs[23];
     uint8_t gap0[8];
     uint8_t comm[16];
-    uint8_t gap1[3824];
+    uint32_t exception_bytes;
+    uint8_t gap1[3820];
 };
 _Static_assert(sizeof(struct lane_crash) == 4096, "lane_crash");
 _Static_assert(offsetof(struct lane_crash, state) == 0, "lane_crash.state");
@@ -212,6 +215,7 @@ _Static_assert(offsetof(struct lane_crash, sender_pid) == 52, "lane_crash.sender
 _Static_assert(offsetof(struct lane_crash, span) == 56, "lane_crash.span");
 _Static_assert(offsetof(struct lane_crash, regs) == 64, "lane_crash.regs");
 _Static_assert(offsetof(struct lane_crash, comm) == 256, "lane_crash.comm");
+_Static_assert(offsetof(struct lane_crash, exception_bytes) == 272, "lane_crash.exception_bytes");
 
 struct lane_chunk {
     uint32_t state;

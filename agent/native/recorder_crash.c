@@ -6,6 +6,7 @@
 
 #define SA_FLAGS 0x0c000004ull /* SIGINFO ONSTACK RESTORER; the handler runs once, then the action is the default's */
 #define TRAP_SIGNAL 5
+#define SCAN_WORDS 1024u /* of the stack that are looked at for an exception: 1 us each */
 
 extern char strobe_signal_return[];
 
@@ -51,7 +52,7 @@ static void save_crash(struct lane_crash *page, int signo, const int32_t *info, 
     page->address = *(const uint64_t *)&info[4];
     page->sender_pid = info[2] <= 0 ? (uint32_t)info[4] : 0;
     page->ts = ts;
-    page->maps_bytes = 0;
+    page->maps_bytes = page->exception_bytes = 0;
     copy_bytes(page->regs, regs, sizeof page->regs);
     system_call(CALL_PRCTL, 16 /* PR_GET_NAME */, (uint64_t)page->comm, 0, 0, 0, 0);
     struct thread *thread = thread_known();
@@ -62,6 +63,9 @@ static void save_crash(struct lane_crash *page, int signo, const int32_t *info, 
     }
     save_stack(page, regs[15]);
     save_maps(page);
+    uint32_t words = page->stack_bytes / 8;
+    page->exception_bytes = exception_on_stack((const uint64_t *)((uint8_t *)page + LANE_CRASH_STACK_OFFSET), words < SCAN_WORDS ? words : SCAN_WORDS,
+                                               (uint8_t *)page + LANE_CRASH_EXCEPTION_OFFSET);
     SHARED_STORE(&page->state, 2);
 }
 

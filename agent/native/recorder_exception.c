@@ -14,6 +14,7 @@
 #define FIXED (2 * sizeof(struct lane_string))
 #define BASES_MAX 8u /* of a class, and one above the other */
 #define DEPTH_MAX 2u /* classes with several bases above each other */
+_Static_assert(FIXED + 2 * TYPE_MAX + MESSAGE_MAX <= LANE_CRASH_EXCEPTION_BYTES, "room for what exception_put writes");
 
 /* Itanium C++ ABI: exception_class is the first word of _Unwind_Exception, which lies at the end of __cxa_exception; the object comes after. */
 #define CLASS_GNU 0x474e5543432b2b00ull       /* "GNUCC++\0", libstdc++ */
@@ -24,6 +25,7 @@
 #define CLASS_RUST_TOO 0x54535552005a4f4dull
 #define HEADER_BYTES 32u /* of _Unwind_Exception */
 #define TYPE_BEFORE 80u  /* exceptionType lies so far before it, in both libraries; of a dependent one libc++abi's has the object 8 bytes before that */
+#define BEFORE_OBJECT HEADER_BYTES /* a pointer to what was thrown comes so far after that header */
 #define PANIC_DATA 40u   /* panic_unwind's Exception: header, canary, Box<dyn Any> */
 #define PANIC_VTABLE 48u
 
@@ -183,6 +185,32 @@ static uint32_t exception_put(struct source *source, uint64_t exception, uint8_t
     string_at(payload, FIXED, length, LANE_STRING_STATE_OK);
     string_at(payload + 8, 0, 0, LANE_STRING_STATE_NULL);
     return told ? message_put(source, text, bytes, payload, FIXED + length, flags) : FIXED + length;
+}
+
+/* For a crash: the first exception that words of the stack point to, at any of the places where the runtimes keep pointers into one. It may be an old
+ * one; whether one is on its way, the stack's frames tell. Answers the payload's bytes, 0: there is none. `payload` has LANE_CRASH_EXCEPTION_BYTES. */
+uint32_t exception_on_stack(const uint64_t *words, uint32_t count, uint8_t *payload)
+{
+    static const uint32_t places[] = {BEFORE_OBJECT, 0, BEFORE_OBJECT + TYPE_BEFORE, BEFORE_OBJECT + TYPE_BEFORE + 16 /* libstdc++'s reference count */};
+    struct faults faults = {0};
+    struct source source = {NULL, &faults, ~0ull};
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t word = words[i], kind;
+        uint8_t around[BEFORE_OBJECT + TYPE_BEFORE + 24];
+        if ((word & 7) || word < 1u << 16 || word >> 47)
+            continue;
+        uint64_t got = read_bytes(&source, around, word - BEFORE_OBJECT, sizeof around);
+        for (uint32_t k = 0; k < sizeof places / sizeof places[0] && places[k] + 8 <= got; k++) {
+            uint8_t flags = 0;
+            __builtin_memcpy(&kind, around + places[k], 8);
+            if ((kind & ~1ull) != CLASS_GNU && (kind & ~1ull) != CLASS_LLVM)
+                continue;
+            uint32_t bytes = exception_put(&source, word - BEFORE_OBJECT + places[k], payload, &flags);
+            if (bytes)
+                return bytes;
+        }
+    }
+    return 0;
 }
 
 /* An UNWIND record, with what the exception says where there is one (0: none). */

@@ -215,5 +215,6 @@ extern const int crash_signals[];
 extern const uint32_t crash_signals_count;
 void crash_handler(int signo, void *info, void *context);
 void crash_altstack(uint8_t *memory);
+uint32_t exception_on_stack(const uint64_t *words, uint32_t count, uint8_t *payload);
 #pragma GCC visibility pop
 #endif

@@ -110,7 +110,10 @@ CRASH: Final = (
     Field("span", 56, "u64"),  # innermost traced call
     Field("regs", 64, "u64", 23),  # gregset_t order of <sys/ucontext.h>
     Field("comm", 256, "u8", 16),
+    Field("exception_bytes", 272, "u32"),  # of the payload of an UNWIND record at CRASH_EXCEPTION_OFFSET: an exception that the stack points to
 )
+CRASH_EXCEPTION_OFFSET: Final = 1024
+CRASH_EXCEPTION_BYTES: Final = 3072
 CRASH_STACK_OFFSET: Final = 4096
 CRASH_STACK_BYTES: Final = 61440
 CRASH_MAPS_OFFSET: Final = 65536

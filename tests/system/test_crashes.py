@@ -46,11 +46,12 @@ DEATHS: Final[list[tuple[tuple[str, ...], str, str | None, str | None, str | Non
     (CPP, "class", "SIGABRT", "SI_TKILL", "settle", "uncaught OrderError: order 7 is 6 short in settle"),
     (CPP, "standard", "SIGABRT", "SI_TKILL", "settle", "uncaught std::out_of_range: vector::_M_range_check"),
     (CPP, "plain", "SIGABRT", "SI_TKILL", "settle", "uncaught Code in settle"),
+    (CPP, "text", "SIGABRT", "SI_TKILL", "settle", "uncaught char const*: a text in settle"),
     (CPP, "terminate", "SIGABRT", "SI_TKILL", "settle", "without an active exception"),
     (CPP, "noexcept:class", "SIGABRT", "SI_TKILL", "settle", "uncaught OrderError"),
     (CPP, "again:class", "SIGABRT", "SI_TKILL", "again", "uncaught OrderError: order 7 is 6 short in again"),
     (CPP, "thread:class", "SIGABRT", "SI_TKILL", "settle", "uncaught OrderError"),
-    (CPP, "silent:class", "SIGILL", "ILL_ILLOPN", "farewell", "illegal operand"),
+    (CPP, "silent:class", "SIGILL", "ILL_ILLOPN", "settle", "uncaught OrderError: order 7 is 6 short in settle"),  # known to the recorder alone
     (RUST, "panic", None, None, "deaths::settle", "panic: order 7 is 6 short\nby two lines"),
     (RUST, "index", None, None, "deaths::settle", "panic: index out of bounds: the len is 3 but the index is 12"),
     (RUST, "overflow", "SIGABRT", "SI_TKILL", "deaths::deeper", "stack overflow"),

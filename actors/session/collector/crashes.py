@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from actors.session.collector.owners import thread_alive
 from actors.session.crash import GREGS, Crash
-from strobe.lanes.layout import CRASH_MAPS_BYTES, CRASH_MAPS_OFFSET, CRASH_STACK_BYTES, CRASH_STACK_OFFSET
+from strobe.lanes.layout import (
+    CRASH_EXCEPTION_BYTES,
+    CRASH_EXCEPTION_OFFSET,
+    CRASH_MAPS_BYTES,
+    CRASH_MAPS_OFFSET,
+    CRASH_STACK_BYTES,
+    CRASH_STACK_OFFSET,
+    StringState,
+)
 from strobe.lanes.pool import Pool
 
 FREE = 0
@@ -83,4 +93,17 @@ class CrashPages:
             stack=content[CRASH_STACK_OFFSET : CRASH_STACK_OFFSET + stack_bytes].tobytes(),
             maps=content[CRASH_MAPS_OFFSET : CRASH_MAPS_OFFSET + maps_bytes].tobytes().decode(errors="replace"),
             comm=bytes(row["comm"]).split(b"\0")[0].decode(errors="replace"),
+            thrown=_thrown(content, int(row["exception_bytes"])),
         )
+
+
+def _thrown(content: NDArray[np.uint8], size: int) -> tuple[str, str | None] | None:
+    """(mangled type, message) of the payload that recorder_exception.c describes."""
+    payload = content[CRASH_EXCEPTION_OFFSET : CRASH_EXCEPTION_OFFSET + min(size, CRASH_EXCEPTION_BYTES)].tobytes()
+    if len(payload) < 16:
+        return None
+    texts = []
+    for at in (0, 8):
+        offset, length, state = struct.unpack_from("<HHI", payload, at)
+        texts.append(None if state == StringState.NULL else payload[offset : offset + length].decode(errors="replace"))
+    return (texts[0], texts[1]) if texts[0] else None
