@@ -98,5 +98,6 @@ def test_a_stack_overflow_is_told_from_other_bad_addresses() -> None:
 
 def test_codes_have_their_names() -> None:
     regs = dict.fromkeys(crash.GREGS, 0)
-    names = [crash.code_name(crash.Crash(signo, code, 0, 5, 5, 0, 0, 0, regs, 0, b"", "", "main")) for signo, code in ((11, 2), (7, 2), (8, 1), (6, -6), (4, 99))]
+    pairs = ((11, 2), (7, 2), (8, 1), (6, -6), (4, 99))
+    names = [crash.code_name(crash.Crash(signo, code, 0, 5, 5, 0, 0, 0, regs, 0, b"", "", "main")) for signo, code in pairs]
     assert names == ["SEGV_ACCERR", "BUS_ADRERR", "FPE_INTDIV", "SI_TKILL", "code 99"]

@@ -20,6 +20,8 @@
     CRASH: () => CRASH,
     CRASH_BYTES: () => CRASH_BYTES,
     CRASH_COUNT: () => CRASH_COUNT,
+    CRASH_EXCEPTION_BYTES: () => CRASH_EXCEPTION_BYTES,
+    CRASH_EXCEPTION_OFFSET: () => CRASH_EXCEPTION_OFFSET,
     CRASH_MAPS_BYTES: () => CRASH_MAPS_BYTES,
     CRASH_MAPS_OFFSET: () => CRASH_MAPS_OFFSET,
     CRASH_OFFSET: () => CRASH_OFFSET,
@@ -80,6 +82,8 @@
   var HOOKS_OFFSET = 4096;
   var CRASH_OFFSET = 2101248;
   var CHUNKS_OFFSET = 3149824;
+  var CRASH_EXCEPTION_OFFSET = 1024;
+  var CRASH_EXCEPTION_BYTES = 3072;
   var CRASH_STACK_OFFSET = 4096;
   var CRASH_STACK_BYTES = 61440;
   var CRASH_MAPS_OFFSET = 65536;
@@ -150,7 +154,8 @@
     sender_pid: { offset: 52, type: "u32", count: 1 },
     span: { offset: 56, type: "u64", count: 1 },
     regs: { offset: 64, type: "u64", count: 23 },
-    comm: { offset: 256, type: "u8", count: 16 }
+    comm: { offset: 256, type: "u8", count: 16 },
+    exception_bytes: { offset: 272, type: "u32", count: 1 }
   };
   var CHUNK_SIZE = 128;
   var CHUNK = {
