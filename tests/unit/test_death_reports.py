@@ -23,7 +23,8 @@ WORDS: dict[str, list[tuple[str, str | None, int | None, str | None]]] = {
     "*** stack smashing detected ***: terminated\n": [("glibc: stack smashing detected", None, None, None)],
     "b.c:3:9: runtime error: division by zero\n": [("UndefinedBehaviorSanitizer: undefined behaviour: division by zero", "b.c", 3, None)],
     "==9==ERROR: AddressSanitizer: double-free on 0x602 in thread T0:\n    #0 0x1 in free (/lib/libasan.so+0x1)\n"
-    "    #1 0x2 in g a.c:5\n    #2 0x3 in main a.c:9\n0x602 is located\n    #0 0x9 in h z.c:1\n": [("AddressSanitizer: double-free: on 0x602 in thread T0:", "a.c", 5, "g")],
+    "    #1 0x2 in g a.c:5\n    #2 0x3 in main a.c:9\n0x602 is located\n"
+    "    #0 0x9 in h z.c:1\n": [("AddressSanitizer: double-free: on 0x602 in thread T0:", "a.c", 5, "g")],
     "the panicked at once; Assertion failed; free lunch; 12:3: runtime\n": [],
 }
 
