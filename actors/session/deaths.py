@@ -162,11 +162,15 @@ class Deaths:
             await asyncio.sleep(0.01)
 
     async def _reports(self) -> list[Report]:
+        """In a thread: a megabyte of output takes a while."""
         try:
-            texts = await asyncio.to_thread(self.target.collector.recent_output)
+            return await asyncio.to_thread(self._look_through)
         except (StrobeError, OSError) as error:  # the crash is told without them
             self.warn(f"the output was not looked through: {error}")
             return []
+
+    def _look_through(self) -> list[Report]:
+        texts = self.target.collector.recent_output()
         return [report for stream in sorted(texts) for report in reports_in(texts[stream])]
 
     def _take(self, found: list[Report], number: int) -> Report | None:

@@ -49,9 +49,10 @@ class Report:
 
 
 def reports_in(text: str) -> list[Report]:
-    """In the order of the text, each told once."""
+    """In the order of the text; the last ones of many."""
     text = text.replace("\r\n", "\n")
-    found = [report for pattern, make in _MAKERS for match in pattern.finditer(text) if (report := make(match, text)) is not None]
+    matches = [(make, match) for pattern, make in _MAKERS for match in list(pattern.finditer(text))[-REPORTS_MAX:]]
+    found = [report for make, match in matches if (report := make(match, text)) is not None]
     return sorted(found, key=lambda report: report.at)[-REPORTS_MAX:]
 
 
