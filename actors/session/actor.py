@@ -34,6 +34,7 @@ class Session(MemoryAnswers, Actor):
         self.ending: Ending | None = None
         self.event_limit = 0
         self._launching = asyncio.Lock()
+        self._stop_in_hand = asyncio.Lock()
         self._watcher: asyncio.Task[None] | None = None
         self._early_crashes: list[Any] = []
 
@@ -138,7 +139,8 @@ class Session(MemoryAnswers, Actor):
             self._launched()
         assert self.ending is not None  # set with the target
         await self.end_polls(target_gone=False)
-        return await self.ending.stop(kill=ask.kill)
+        async with self._stop_in_hand:
+            return await self.ending.stop(kill=ask.kill)
 
     def _limit(self, target: Target, ask: Trace) -> None:
         journal = target.journal
@@ -186,6 +188,8 @@ class Session(MemoryAnswers, Actor):
             self.crash(error)
             return
         assert self.session_id is not None
+        async with self._stop_in_hand:  # who is told that the session ended ends this process: a stop is answered before
+            pass
         self.notice(SessionEnded(session_id=self.session_id))
 
     def _trace_reply(self, matched: int | None, warnings: list[str]) -> TraceReply:
