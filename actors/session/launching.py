@@ -20,7 +20,7 @@ from actors.session.ptrace import patching
 from actors.session.target import Asker, Target
 from actors.session.tracing import Tracing
 from strobe import paths
-from strobe.errors import StrobeError
+from strobe.errors import Code, StrobeError
 from strobe.lanes.pool import LEAST_CHUNKS, MOST_CHUNKS, Pool, create_pool
 from strobe.launch.keeper import Keeper, start_keeper
 from strobe.launch.page import StatusPage
@@ -126,6 +126,9 @@ def _undo(keeper: Keeper, pool: Pool) -> None:
         if keeper.alive():
             keeper.control.kill_tree(signal.SIGKILL)
             keeper.control.drain()
+    except StrobeError as error:
+        if error.code is not Code.PROCESS_EXITED:  # it may end as soon as its target has
+            raise
     finally:
         keeper.close()
         pool.unlink()

@@ -2,11 +2,13 @@
 #include "recorder_lane.h"
 #include "recorder_shadow.h"
 
-/* Whether this call of a sampled function is recorded; if not, it is counted. By its time, spread evenly (Knuth 6.4, multiplicative hashing): of what a
- * program calls in turns each gets its share, as it would not if every n-th call were taken. */
+/* Whether this call of a sampled function is recorded; if not, it is counted. By a hash of its time (the finaliser of MurmurHash3; one multiplication
+ * is not enough for times that are evenly apart): of what a program calls in turns each gets its share, as it would not if every n-th call were taken. */
 NOINLINE bool sample(struct lane_hook *counts, uint32_t period, uint64_t ts)
 {
-    if ((ts * 0x9e3779b97f4a7c15ull >> 32) * period >> 32 == 0)
+    uint64_t mixed = (ts ^ ts >> 33) * 0xff51afd7ed558ccdull;
+    mixed = (mixed ^ mixed >> 33) * 0xc4ceb9fe1a85ec53ull;
+    if ((mixed >> 32) * period >> 32 == 0)
         return true;
     SHARED_ADD(&counts->left_out, 1);
     return false;

@@ -117,8 +117,8 @@ async def test_what_comes_later_is_refused_by_name(strobe: Strobe) -> None:
     for field, value in (("pid", os.getpid()), ("coreFile", "/tmp/core"), ("channels", [])):
         content = await refused(strobe, "debug_launch", "VALIDATION_ERROR", projectRoot=str(TARGETS), **{field: value})
         assert content["value"] == field
-    content = await refused(strobe, "debug_trace", "VALIDATION_ERROR", budget={"eventsPerSecond": 5})
-    assert content["value"] == "budget"
+    content = await refused(strobe, "debug_trace", "VALIDATION_ERROR", budget={"eventsPerSecond": 0})
+    assert "eventsPerSecond" in content["value"]
 
 
 async def test_watches_that_cannot_be(strobe: Strobe) -> None:

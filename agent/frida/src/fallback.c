@@ -244,7 +244,9 @@ static void enter (GumInvocationContext *ic, gboolean wants_exit) {
   ts = now ();
   period = *(volatile guint32 *) (HOOK_AT (hook->id) + LANE_HOOK_sample_period);
   if (period > 1) {
-    if (((ts * 0x9e3779b97f4a7c15ull) >> 32) * period >> 32 != 0) {
+    guint64 mixed = (ts ^ (ts >> 33)) * 0xff51afd7ed558ccdull;
+    mixed = (mixed ^ (mixed >> 33)) * 0xc4ceb9fe1a85ec53ull;
+    if (((mixed >> 32) * period) >> 32 != 0) {
       g_atomic_pointer_add ((gsize *) (HOOK_AT (hook->id) + LANE_HOOK_left_out), 1);
       return;
     }
