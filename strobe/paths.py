@@ -83,8 +83,13 @@ def scratch_folder(name: str = "") -> Path:
     return private_folder(folder / hashlib.sha256(name.encode()).hexdigest()[:8]) if name else folder
 
 
+def target_path(session_id: str) -> Path:
+    """Where `target_folder` is, made or not."""
+    return home() / "targets" / safe_name(session_id, what="session id")
+
+
 def target_folder(session_id: str) -> Path:
-    return private_folder(private_folder(home() / "targets") / safe_name(session_id, what="session id"))
+    return private_folder(target_path(session_id))
 
 
 def pool_path(session_id: str) -> Path:

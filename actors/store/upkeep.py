@@ -84,7 +84,7 @@ class Upkeep:
         self._files.delete(session_id)
         self._catalog.remove(session_id)
         # The keeper's folder holds the environment: it goes with the session. A target that lives on needs nothing of it.
-        shutil.rmtree(paths.target_folder(session_id), ignore_errors=True)
+        shutil.rmtree(paths.target_path(session_id), ignore_errors=True)  # it may go at this moment with the session's process
 
     @handles(Activity)
     async def activity(self, ask: Activity, context: Context) -> ActivityReply:

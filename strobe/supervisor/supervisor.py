@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Final
 
 from strobe import paths
@@ -194,6 +195,8 @@ class Supervisor:
         for order in sorted({role.stop_order for role in self._roles}):
             group = [process for process in self._table if process.role.stop_order == order]
             await asyncio.gather(*(self._nursery.stop(process, reason) for process in group))
+        for endpoint in (paths.data_endpoint(), paths.mcp_endpoint()):  # of an actor that was ended while it was starting
+            Path(endpoint.removeprefix("ipc://")).unlink(missing_ok=True)
         sweep(paths.scratch_folder())
         self._table_path.unlink(missing_ok=True)
         self.log.info("ended", reason=reason)

@@ -17,6 +17,7 @@ from strobe.protocol.session import Launch
 from tests.harness.targets import TARGETS, program
 
 BEGINS_S = 10.0
+STALE = b"of a session of that name that nobody knows any more"
 
 
 class NobodyToAsk:
@@ -43,12 +44,17 @@ async def test_cancelled(instant: str, tmp_path: Path, monkeypatch: pytest.Monke
         symbols_path=None, patterns=[],
     )  # fmt: skip
     pool = paths.pool_path(ask.session_id)
-    reached: dict[str, Callable[[], object]] = {"pool": pool.exists, "keeper": lambda: (folder / "launch").exists()}
-    pool.write_bytes(b"of a session of that name that nobody knows any more")
+
+    def replaced() -> bool:
+        try:
+            return pool.stat().st_size > len(STALE)
+        except FileNotFoundError:
+            return False
+
+    reached: dict[str, Callable[[], object]] = {"pool": replaced, "keeper": lambda: (folder / "launch").exists()}
+    pool.write_bytes(STALE)
     launching = asyncio.ensure_future(launch(NobodyToAsk(), ask, folder, None))
     async with asyncio.timeout(BEGINS_S):
-        while pool.exists() and pool.stat().st_size < 100:  # replaced
-            await asyncio.sleep(0)
         while not reached[instant]():
             await asyncio.sleep(0)
     launching.cancel()
