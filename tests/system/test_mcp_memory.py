@@ -1,24 +1,19 @@
-"""debug_memory through `strobe mcp`: programs in C, C++ and Rust read, written and polled while they run."""
+"""debug_memory through `strobe mcp`: programs in C, C++ and Rust read and written while they run. Polls: test_mcp_memory_polls."""
 
 from __future__ import annotations
 
-import asyncio
-import os
 import stat
-import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.harness.mcp import Strobe, ToolError, strobe_mcp
+from tests.harness.mcp import ToolError, strobe_mcp
+from tests.harness.memory_client import Running, c_program, started
 from tests.harness.targets import program
 
 pytestmark = pytest.mark.anyio
-ENDS_S = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -26,76 +21,6 @@ async def shared_home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
     home = tmp_path_factory.mktemp("memory") / "home"
     async with strobe_mcp(home):
         yield home
-
-
-@dataclass
-class Running:
-    """One session of a target that waits for lines on its standard input."""
-
-    strobe: Strobe
-    id: str
-
-    async def memory(self, action: str, targets: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-        return await self.strobe.call("debug_memory", sessionId=self.id, action=action, targets=targets, **more)
-
-    async def read(self, *names: str, **more: Any) -> list[Any]:
-        """Values; a result with an error as it is."""
-        found = []
-        for start in range(0, len(names), 16):
-            reply = await self.memory("read", [{"variable": name} for name in names[start : start + 16]], **{"maxTokens": 20_000, **more})
-            found += [one if "error" in one else one["value"] for one in reply["results"]]
-        return found
-
-    async def one(self, action: str = "read", **target: Any) -> dict[str, Any]:
-        (result,) = (await self.memory(action, [target]))["results"]
-        found: dict[str, Any] = result
-        return found
-
-    async def write(self, **values: Any) -> list[dict[str, Any]]:
-        reply = await self.memory("write", [{"variable": name.replace("__", "."), "value": value} for name, value in values.items()])
-        results: list[dict[str, Any]] = reply["results"]
-        return results
-
-    async def says(self, words: str, within_s: float = ENDS_S) -> None:
-        """Until the target has printed it."""
-        deadline = time.monotonic() + within_s
-        while words not in (printed := (await self.strobe.output(self.id))[0].decode()):
-            assert time.monotonic() < deadline, f"{words!r} is not in {printed!r}"
-            await asyncio.sleep(0.02)
-
-    async def line(self, text: str = "") -> None:
-        await send_line(self.strobe, self.id, text)
-
-
-async def send_line(strobe: Strobe, session: str, text: str) -> None:
-    """To the target's standard input. There is no tool for it yet: the session's actor is asked as the stdio channel will."""
-    from strobe.client import Client  # only here: STROBE_HOME is set for it
-    from strobe.protocol.session import Input
-
-    before = os.environ.get("STROBE_HOME")
-    os.environ["STROBE_HOME"] = str(strobe.home)
-    try:
-        async with Client() as client:
-            await client.ask(f"session:{session}", Input(data=f"{text}\n".encode()))
-    finally:
-        if before is None:
-            del os.environ["STROBE_HOME"]
-        else:
-            os.environ["STROBE_HOME"] = before
-
-
-@asynccontextmanager
-async def started(home: Path, path: Path, **more: Any) -> AsyncIterator[Running]:
-    async with strobe_mcp(home, keep_node=True) as strobe:
-        session = await strobe.launch(path, stdin={"open": True}, **more)
-        running = Running(strobe, session)
-        await running.says("ready")
-        yield running
-        await strobe.call("debug_session", action="stop", sessionId=session, kill=True)
-
-
-def c_program(*flags: str) -> Path:
-    return program("memory/globals.c", "-O0", *flags)
 
 
 def cpp_program() -> Path:
@@ -323,88 +248,6 @@ async def test_rust_writes(rust: Running) -> None:
     await rust.line()
     await rust.says("total 1 level 30 id 5 area 40 depth 99 table [7, 1, 4]")
     assert "not written as a whole" in (await rust.one("write", variable="ORDERS[0]", value=1))["error"]
-
-
-async def done(running: Running, poll: str, within_s: float = ENDS_S) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The poll's samples and its last event."""
-    deadline = time.monotonic() + within_s
-    while True:
-        events = [one for one in await running.strobe.events(running.id, eventType="variable_snapshot", verbose=True) if one["data"]["poll"] == poll]
-        if events and events[-1]["data"].get("done"):
-            return events[:-1], events[-1]
-        assert time.monotonic() < deadline, f"{poll} did not end: {events[-1:]}"
-        await asyncio.sleep(0.05)
-
-
-async def test_poll_samples_on_the_timeline(fresh: Running) -> None:
-    reply = await fresh.memory("poll", [{"variable": "ticking"}, {"variable": "gTempo"}, {"variable": "nope"}], intervalMs=50, durationMs=600)
-    assert reply["intervalMs"] == 50
-    assert reply["achievedIntervalMs"] >= 50
-    assert reply["results"][1]["value"] == 120
-    assert "no `nope`" in reply["results"][2]["error"]
-    await fresh.one("write", variable="gTempo", value=99)
-    samples, end = await done(fresh, reply["poll"])
-    figures = end["data"]
-    assert figures["endedBy"] == "its time is up"
-    assert (figures["samples"], figures["askedIntervalMs"]) == (len(samples), 50)
-    assert figures["samples"] + figures["missed"] == 13
-    ticking = [one["data"]["values"]["ticking"] for one in samples]
-    assert ticking == sorted(ticking)
-    assert ticking[0] < ticking[-1]
-    assert samples[-1]["data"]["values"]["gTempo"] == 99
-    assert all("no `nope`" in one["data"]["errors"]["nope"] for one in samples)
-    assert samples[0]["text"].startswith("ticking = ")
-    times = [one["timestampNs"] for one in samples]
-    span_ms = (times[-1] - times[0]) / 1e6
-    assert span_ms / (len(times) - 1) == pytest.approx(figures["achievedIntervalMs"], abs=0.01)
-    assert 500 <= span_ms <= 1200
-    rows = await fresh.strobe.rows(fresh.id, "SELECT count(*) FROM samples_v")
-    assert rows == [[len(samples) + 1]]
-
-
-async def test_poll_of_changes_alone(fresh: Running) -> None:
-    reply = await fresh.memory("poll", [{"variable": "gTempo"}, {"variable": "gLabel"}], intervalMs=50, durationMs=5000, onChange=True)
-    await asyncio.wait_for(until_events(fresh, 1), ENDS_S)
-    await fresh.one("write", variable="gLabel", value="new")
-    await asyncio.wait_for(until_events(fresh, 2), ENDS_S)
-    await fresh.strobe.call("debug_session", action="stop", sessionId=fresh.id, kill=True, retain=True)
-    samples, end = await done(fresh, reply["poll"])
-    assert [one["data"]["values"] for one in samples] == [{"gTempo": 120, "gLabel": "hello"}, {"gLabel": "new"}]
-    assert end["data"]["endedBy"] == "the session was stopped"
-    assert end["data"]["samples"] > end["data"]["events"] == 2
-
-
-async def until_events(running: Running, count: int) -> None:
-    while len(await running.strobe.events(running.id, eventType="variable_snapshot")) < count:
-        await asyncio.sleep(0.02)
-
-
-async def test_a_target_that_ends_ends_its_polls(fresh: Running) -> None:
-    reply = await fresh.memory("poll", [{"variable": "ticking"}], intervalMs=5000, durationMs=30_000)
-    await asyncio.wait_for(until_events(fresh, 1), ENDS_S)
-    await fresh.line("exit")
-    status = await fresh.strobe.until_ended(fresh.id)
-    assert (status["status"], status["exitCode"]) == ("exited", 5)
-    samples, end = await done(fresh, reply["poll"])
-    assert len(samples) == 1
-    assert end["data"]["endedBy"] == "the target has ended"
-    for action, more in (("read", {}), ("poll", {"intervalMs": 50, "durationMs": 100})):
-        with pytest.raises(ToolError) as gone:
-            await fresh.memory(action, [{"variable": "gTempo"}], **more)
-        assert gone.value.code == "PROCESS_EXITED"
-    with pytest.raises(ToolError) as gone:
-        await fresh.one("write", variable="gTempo", value=1)
-    assert gone.value.code == "PROCESS_EXITED"
-
-
-async def test_polls_are_limited(fresh: Running) -> None:
-    for _ in range(4):
-        await fresh.memory("poll", [{"variable": "gTempo"}], intervalMs=1000, durationMs=30_000)
-    with pytest.raises(ToolError) as refused:
-        await fresh.memory("poll", [{"variable": "gTempo"}], intervalMs=1000, durationMs=30_000)
-    assert refused.value.code == "LIMIT_EXCEEDED"
-    nothing = await fresh.memory("read", [{"variable": "gTempo"}] * 16)
-    assert [one["value"] for one in nothing["results"]] == [120] * 16
 
 
 async def test_wrong_calls(c: Running) -> None:
