@@ -14,7 +14,7 @@ from strobe.errors import Code, StrobeError
 from strobe.lanes.layout import HookFlag
 from strobe.lanes.pool import Pool
 from strobe.launch.keeper import Keeper
-from strobe.model.sampling import SampledFunction, SamplingLimits
+from strobe.model.sampling import SampledFunction, SamplingLimits, by_function
 from strobe.model.session import Capabilities
 from strobe.protocol.base import Ask
 
@@ -81,17 +81,10 @@ class Target:
         return self.journal.sampling.within(self.journal.budget)
 
     def sampled(self) -> list[SampledFunction]:
-        """The functions of which not all calls are recorded, or were not; those with most calls left out first."""
-        hooks = {hook_id: item.hook for item in self.journal.probes.installed.values() for hook_id in (item.hook.id, *item.earlier)}
-        found: dict[str, SampledFunction] = {}
-        for hook_id, hook in hooks.items():
-            period, left_out = max(int(self.pool.hooks[hook_id]["sample_period"]), 1), int(self.pool.hooks[hook_id]["left_out"])
-            if period > 1 or left_out:
-                name = hook.place.function
-                before = found.get(name)
-                rate, left_out = (1 / period, left_out) if before is None else (min(before.rate, 1 / period), before.not_recorded + left_out)
-                found[name] = SampledFunction(function=name, rate=rate, not_recorded=left_out)
-        return sorted(found.values(), key=lambda one: (-one.not_recorded, one.function))[:SAMPLED_SHOWN]
+        """The functions of which not all calls are recorded, or were not."""
+        hooks = ((hook_id, item.hook.place.function) for item in self.journal.probes.installed.values() for hook_id in (item.hook.id, *item.earlier))
+        rows = ((name, self.pool.hooks[hook_id]) for hook_id, name in hooks)
+        return by_function((name, 1 / max(int(row["sample_period"]), 1), int(row["left_out"])) for name, row in rows)[:SAMPLED_SHOWN]
 
     def require_running(self) -> int:
         """The pid. Errors: PROCESS_EXITED with how it ended."""

@@ -27,7 +27,7 @@ from actors.store.type_book import TypeBook
 from strobe.disk_trouble import named
 from strobe.errors import Code, StrobeError
 from strobe.model.probe import Hook
-from strobe.model.sampling import SampledFunction
+from strobe.model.sampling import SampledFunction, by_function
 from strobe.model.session import SessionRecord
 
 Rows = list[dict[str, Any]]
@@ -148,15 +148,9 @@ class SessionFile:
         return 1 / max(changes[max(at, 0)][1], 1) if changes else 1.0
 
     def sampled(self) -> list[SampledFunction]:
-        """The functions of which not all calls were recorded, those with most calls left out first."""
-        found: dict[str, SampledFunction] = {}
-        for hook in self.periods.keys() | self.left_out.keys():
-            if hook in self.hooks:
-                name, rate, left_out = self.hooks[hook].place.function, self.rate(hook, self.position.newest), self.left_out.get(hook, 0)
-                before = found.get(name)
-                rate, left_out = (rate, left_out) if before is None else (min(rate, before.rate), left_out + before.not_recorded)
-                found[name] = SampledFunction(function=name, rate=rate, not_recorded=left_out)
-        return sorted(found.values(), key=lambda one: (-one.not_recorded, one.function))
+        """The functions of which not all calls were recorded."""
+        known = [hook for hook in self.periods.keys() | self.left_out.keys() if hook in self.hooks]
+        return by_function((self.hooks[hook].place.function, self.rate(hook, self.position.newest), self.left_out.get(hook, 0)) for hook in known)
 
     def reader(self) -> duckdb.DuckDBPyConnection:
         """One that is free, or a new one. To be given back, or closed."""

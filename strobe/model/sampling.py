@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from strobe.model.base import Noun
@@ -43,3 +43,13 @@ class SampledFunction(Noun):
     function: str
     rate: float
     not_recorded: int
+
+
+def by_function(hooks: Iterable[tuple[str, float, int]]) -> list[SampledFunction]:
+    """Of (function, rate, calls not recorded) of each hook: a function may have several. Those with most calls left out first."""
+    found: dict[str, SampledFunction] = {}
+    for function, rate, not_recorded in hooks:
+        if rate < 1 or not_recorded:
+            before = found.get(function, SampledFunction(function=function, rate=1.0, not_recorded=0))
+            found[function] = SampledFunction(function=function, rate=min(before.rate, rate), not_recorded=before.not_recorded + not_recorded)
+    return sorted(found.values(), key=lambda one: (-one.not_recorded, one.function))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 import numpy as np
 import pytest
 
 from actors.session.collector.sampling import CALL_NS, CALM_WINDOWS, LEFT_OUT_NS, Sampling
+from strobe.launch.processor import ProcessorTime
 from strobe.model.sampling import Budget, SamplingLimits
 
 LIMITS = SamplingLimits(calls_per_second=100_000, rate=0.01)
@@ -78,3 +82,21 @@ def test_other_limits_count_at_once() -> None:
     sampling = Sampling()
     assert decide(sampling, [200_000], [0]) == [100]
     assert decide(sampling, [200_000], [100], LIMITS.within(Budget(calls_per_second=0))) == [0]
+
+
+def test_a_budgets_share_makes_no_function_hot() -> None:
+    """60,000 calls a second are within the limit, whatever share of them a budget leaves."""
+    limits = LIMITS.within(Budget(events_per_second=40_000))
+    sampling = Sampling()
+    periods = decide(sampling, [60_000.0], [0], limits)
+    assert periods == [3]
+    assert decide(sampling, [60_000.0], periods, limits) == [3]
+
+
+def test_the_first_look_at_a_process_counts_from_then_on() -> None:
+    """A process that has worked since long ago, and sleeps now."""
+    began = time.monotonic_ns()
+    processor = ProcessorTime(os.getpid(), began)
+    busy = processor.busy(began + 1_000_000_000)
+    assert 0 <= busy < 0.5
+    assert ProcessorTime(0, began).busy(began + 1) == 0

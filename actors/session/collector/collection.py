@@ -61,7 +61,8 @@ class Collection:
         self.losses = Losses(pool, mark.losses)
         self._crashes = CrashPages(pool, mark.crashes)
         self.limits = SamplingLimits()
-        self._rates, self._sampling, self._processor = Rates(pool, time.monotonic_ns()), Sampling(), ProcessorTime(keeper.status().pid)
+        now_ns = time.monotonic_ns()
+        self._rates, self._sampling, self._processor = Rates(pool, now_ns), Sampling(), ProcessorTime(keeper.status().pid, now_ns)
         self._line = ClockLine() if pool.clock is Clock.TSC else None
         self._out = Outbox(stream, Parts(self._lanes, self._printed, self.losses, self._crashes))
         self._waiting_since = 0

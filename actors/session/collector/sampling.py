@@ -43,9 +43,9 @@ class Sampling:
         """From 1 on. What is sampled already stays so down to half the rate, and what has a share of a budget until it needs less than half of it."""
         wanted = np.ones(rates.size)
         if limits.calls_per_second > 0:
-            sampled = periods > 1
-            hot = rates > np.where(sampled, limits.calls_per_second / 2, limits.calls_per_second)
-            wanted[hot] = round(1 / limits.rate)
+            period = round(1 / limits.rate)
+            was_hot = periods >= max(period, 2)  # a budget alone takes less
+            wanted[rates > np.where(was_hot, limits.calls_per_second / 2, limits.calls_per_second)] = period
         allowed = self._allowed(rates, limits, processor)
         if allowed is not None:
             cap = _cap(rates / wanted, allowed)
