@@ -10,7 +10,7 @@ from pathlib import Path
 
 from strobe.errors import Code, StrobeError
 
-_OURS = ("STROBE_BUS", "STROBE_IDENTITY", "STROBE_GENERATION")  # what the supervisor gives an actor: no business of a target
+_OURS = ("STROBE_BUS", "STROBE_IDENTITY", "STROBE_GENERATION", "STROBE_FELL")  # what the supervisor gives an actor: no business of a target
 _SHEBANG_BYTES = 256  # linux/binfmts.h BINPRM_BUF_SIZE
 
 

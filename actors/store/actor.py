@@ -17,6 +17,7 @@ from typing import Final
 
 from actors.store.catalog import LIVE, Catalog
 from actors.store.files import Files
+from actors.store.in_hand import InHand
 from actors.store.ingest import Ingest
 from actors.store.queries import Queries
 from actors.store.query.one_value import read_value
@@ -79,7 +80,10 @@ class Store(Upkeep, Actor):
         self._heard: set[str] = set()
         self._unsaved: dict[str, SessionRecord] = {}  # changed, and not in the catalog's file yet
         self._making: dict[str, asyncio.Task[None]] = {}
-        self._ingest = Ingest(paths.data_endpoint(), self._files, self, self.log)
+        in_hand = InHand(home / "in-hand", fell=self.seat.fell)
+        if in_hand.problem is not None:
+            self.log.warning("no journal of the batches in hand", error=str(in_hand.problem))
+        self._ingest = Ingest(paths.data_endpoint(), self._files, in_hand, self, self.log)
         self._thread = threading.Thread(target=self._run_ingest, name="ingest")
         self._thread.start()
         self._background = self.loop.create_task(self._look_after())

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, TypeVar
 import duckdb
 
 from actors.store.files import Files
+from actors.store.in_hand import InHand, SessionInHand
 from actors.store.writer import SessionWriter
 from strobe.disk_trouble import file_system, number_of, trouble
 from strobe.errors import StrobeError
@@ -43,8 +44,12 @@ class Listener(Protocol):
 
 
 class Ingest:
-    def __init__(self, endpoint: str, files: Files, listener: Listener, log: Logger) -> None:
+    """`in_hand`: closed with the thread's end."""
+
+    def __init__(self, endpoint: str, files: Files, in_hand: InHand, listener: Listener, log: Logger) -> None:
         self._files = files
+        self._in_hand = in_hand
+        self._hands: dict[str, SessionInHand] = {}
         self._listener = listener
         self._log = log
         self._writers: dict[str, SessionWriter] = {}
@@ -89,6 +94,7 @@ class Ingest:
         finally:
             self._committing.shutdown()
             self.consumer.close()
+            self._in_hand.close()
 
     def _wait_ms(self) -> int:
         """No longer than until the next commit that may be due. One that ends wakes the thread."""
@@ -116,6 +122,7 @@ class Ingest:
                 self._log.warning("batches of a session that cannot be stored", session=session_id, error=str(error))
             return None
         writer = self._writers[session_id] = SessionWriter(file, self._log)
+        self._hands[session_id] = SessionInHand(self._in_hand, session_id)
         self._listener.heard_of(session_id)
         return writer
 
@@ -124,10 +131,18 @@ class Ingest:
         if writer is None:
             self.consumer.ack(batch.session, batch.epoch, batch.seq, batch.header.get("resume"))
             return
-        if not writer.accept(batch.header, batch.frames):
+        hand, number = self._hands[batch.session], (batch.epoch, batch.seq)
+        suspect = hand.is_suspect(*number)
+        if suspect:
+            self.flush_all()
+        deadly = hand.is_deadly(*number)
+        if writer.follows(*number):
+            hand.refuse() if deadly else hand.take(*number)
+        if not writer.accept(batch.header, batch.frames, deadly=deadly):
             self._log.warning("batch out of order", session=batch.session, epoch=batch.epoch, seq=batch.seq, at=str(writer.position))
-            return
-        if writer.due_in_ns(time.monotonic_ns()) == 0:
+        elif suspect:
+            self.flush(batch.session)
+        elif writer.due_in_ns(time.monotonic_ns()) == 0:
             self._advance(batch.session, writer)
 
     # Commits
@@ -171,6 +186,7 @@ class Ingest:
         self.events += stored.events
         self.lag_ms = (time.monotonic_ns() - stored.since_ns) / 1e6
         at = stored.position
+        self._hands[session_id].stored(at.epoch, at.seq)
         self.consumer.ack(session_id, at.epoch, at.seq, at.resume or None)
         if stored.record is not None:
             self._listener.record_changed(stored.record)
@@ -222,6 +238,8 @@ class Ingest:
         self.flush(session_id)
         if self._writers.pop(session_id, None) is not None:
             self._files.let_go(session_id)
+        self._hands.pop(session_id, None)
+        self._in_hand.forget(session_id)
         self._retry_at.pop(session_id, None)
         self.troubles.pop(session_id, None)
         self._in_vain.pop(session_id, None)

@@ -83,15 +83,22 @@ class SessionWriter:
 
     # The stream's position
 
-    def accept(self, header: Header, frames: Frames) -> bool:
-        """Takes a batch if it is the next one. False: it was taken before, or one before it is missing."""
+    def follows(self, epoch: int, seq: int) -> bool:
+        """Whether that batch is the next one."""
+        at = self.position
+        return (epoch, seq) == (at.epoch, at.seq + 1) or (epoch > at.epoch and seq == 1)
+
+    def accept(self, header: Header, frames: Frames, *, deadly: bool = False) -> bool:
+        """Takes a batch if it is the next one. False: it was taken before, or one before it is missing. One that is `deadly` is rejected unread."""
         epoch, seq = int(header["epoch"]), int(header["seq"])
         at = self.position
-        if (epoch, seq) != (at.epoch, at.seq + 1) and not (epoch > at.epoch and seq == 1):
+        if not self.follows(epoch, seq):
             return False
         settled = 0
         marks = {name: len(rows) for name, rows in self._rows.items()}
         try:
+            if deadly:
+                raise ValueError("the store has died of this batch before")
             settled = self._take(str(header["kind"]), header, frames)
         except MALFORMED as error:
             for name, mark in marks.items():

@@ -39,6 +39,7 @@ class Seat:
     home: Path
     bus: str
     supervisor_pid: int
+    fell: bool  # the process of this name before it died by itself
 
 
 class Actor:

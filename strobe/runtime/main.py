@@ -44,6 +44,7 @@ def _seat(role: str) -> Seat:
     return Seat(
         name=name, identity=os.environ.get("STROBE_IDENTITY", f"{name}~{generation}"), generation=generation, home=home,
         bus=os.environ.get("STROBE_BUS") or paths.bus_endpoint(home), supervisor_pid=int(os.environ.get("STROBE_SUPERVISOR", "0")),
+        fell="STROBE_FELL" in os.environ,
     )  # fmt: skip
 
 

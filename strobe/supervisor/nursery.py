@@ -90,7 +90,8 @@ class Nursery:
         process.gone.set()
         if process.role.scratch:
             await asyncio.to_thread(sweep, paths.scratch_folder(process.identity))
-        await self._owner.process_died(process, how, by_itself=status not in (None, 0, -signal.SIGKILL, -signal.SIGTERM))
+        process.fell = status not in (None, 0, -signal.SIGKILL, -signal.SIGTERM)
+        await self._owner.process_died(process, how, by_itself=process.fell)
         process.pid = None
         reap_strays({p.pid for p in self._table if p.child is not None})
         if not (was_leaving or process.leaving or self.closing):

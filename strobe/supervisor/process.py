@@ -47,6 +47,7 @@ class Process:
     state: State = State.STOPPED
     started_at: float = 0.0
     pong_at: float = 0.0
+    fell: bool = False  # the last process of this entry died by itself
     dumped: bool = False  # its stacks were dumped since it last answered
     leaving: bool = False  # its end is wanted
     recovering: bool = False  # a process of this session died before
@@ -88,6 +89,7 @@ class Process:
         return os.environ | {
             "STROBE_HOME": str(paths.home()), "STROBE_BUS": bus, "STROBE_IDENTITY": self.identity, "STROBE_GENERATION": str(self.generation),
             "STROBE_SUPERVISOR": str(os.getpid()), "PYTHONPATH": os.pathsep.join(search),
+            **({"STROBE_FELL": "1"} if self.fell else {}),
             **({"TMPDIR": str(paths.scratch_folder(self.identity))} if self.role.scratch else {}),
         }  # fmt: skip
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import structlog
 
 from actors.store.catalog import Catalog
 from actors.store.files import Files
+from actors.store.in_hand import InHand
 from actors.store.ingest import Ingest
 from strobe import paths
 from strobe.model.session import SessionRecord
@@ -24,7 +27,8 @@ class Deaf:
 
 def main() -> None:
     catalog = Catalog(paths.home() / "catalog.duckdb", paths.sessions_folder())
-    Ingest(paths.data_endpoint(), Files(paths.sessions_folder(), catalog), Deaf(), structlog.get_logger()).run()
+    in_hand = InHand(paths.home() / "in-hand", fell="STROBE_FELL" in os.environ)
+    Ingest(paths.data_endpoint(), Files(paths.sessions_folder(), catalog), in_hand, Deaf(), structlog.get_logger()).run()
 
 
 if __name__ == "__main__":

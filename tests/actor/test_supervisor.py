@@ -267,3 +267,17 @@ def test_temporary_files_of_a_killed_spawner_go_with_it(tmp_path: Path) -> None:
         return (await actor(client, "spawner:warm-1")).generation == number
 
     run(check())
+
+
+@pytest.mark.parametrize(("by", "fell"), [(signal.SIGSEGV, True), (signal.SIGKILL, False)])
+def test_an_actor_is_told_whether_the_one_before_it_fell(tmp_path: Path, by: signal.Signals, fell: bool) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path) as client:
+            first: Echoed = await client.ask("store", Echo(text="a"))
+            os.kill(first.pid, by)
+            await until(lambda: gone(first.pid))
+            second: Echoed = await client.ask("store", Echo(text="b"), deadline_s=20)
+            environment_of = Path(f"/proc/{second.pid}/environ").read_bytes().split(b"\0")
+            assert (b"STROBE_FELL=1" in environment_of) is fell
+
+    run(check())
