@@ -90,6 +90,11 @@ class PlanBook:
 
     def _finding(self, missing: list[tuple[int, str]], shelf: PlanShelf, done: Planned) -> Iterator[tuple[int, Found]]:
         """Functions as they are asked for; those that only the raw plan is right for get it on the way."""
+        assert self._planner is not None
+        try:
+            self._planner.expect(address for address, _ in missing if address not in self._found)
+        except DwarfError as error:  # a unit that is damaged; its functions will say so one by one
+            self.problems[0] = str(error)
         for address, name in missing:
             found = self._find(address, name)
             if found is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -33,6 +34,10 @@ class Planner:
 
     def __init__(self, finder: FunctionFinder) -> None:
         self._finder = finder
+
+    def expect(self, addresses: Iterable[int]) -> None:
+        """That these will be asked for, one by one. Raises DwarfError."""
+        self._finder.expect(addresses)
 
     def find(self, address: int, raw_name: str) -> Found | None:
         """None where debug info has no such function, or does not tell its convention: then only the raw plan is right. Raises DwarfError."""

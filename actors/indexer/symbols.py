@@ -5,7 +5,6 @@ Nothing is demangled here and no name is decoded before it is asked for: 100k fu
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +21,7 @@ STT_TLS: Final = 6
 _STT_GNU_IFUNC: Final = 10
 FUNCTIONS: Final = (_STT_FUNC, _STT_GNU_IFUNC)
 _SHN_UNDEF: Final = 0
+FEW: Final = 256  # hits whose rows are taken one by one
 _SHN_ABS: Final = 0xFFF1
 
 Rows = NDArray[numpy.int64]
@@ -54,7 +54,7 @@ class SymbolTable:
     def containing(self, text: bytes, *, whole: bool) -> Rows:
         """Rows whose raw name contains `text`; with `whole`, as an identifier: after its length (Itanium, Rust), before Rust's `$LT$`, or at
         the name's end. Linkers share string tails, so a symbol may start anywhere in the string before a hit."""
-        hits = [match.start() for match in re.finditer(re.escape(text), self.names)]
+        hits = self._hits(text)
         if whole:
             hits = [hit for hit in hits if self._is_whole(hit, text)]
         if not hits:
@@ -65,10 +65,21 @@ class SymbolTable:
         begins = [self.names.rfind(b"\0", 0, hit) + 1 for hit in hits]
         low = numpy.searchsorted(ordered, numpy.array(begins, dtype=numpy.uint32), "left")
         high = numpy.searchsorted(ordered, numpy.array(hits, dtype=numpy.uint32), "right")
+        if len(hits) <= FEW:
+            return numpy.unique(numpy.concatenate([self._order[start:end] for start, end in zip(low, high, strict=True)]))
         marks = numpy.zeros(len(ordered) + 1, dtype=numpy.int64)
         numpy.add.at(marks, low, 1)
         numpy.add.at(marks, high, -1)
         return numpy.sort(self._order[numpy.flatnonzero(numpy.cumsum(marks[:-1]) > 0)])
+
+    def _hits(self, text: bytes) -> list[int]:
+        """Where it begins: `find` takes a fifth of the time of a regular expression."""
+        found: list[int] = []
+        at = self.names.find(text)
+        while at >= 0:
+            found.append(at)
+            at = self.names.find(text, at + len(text))
+        return found
 
     def _is_whole(self, hit: int, text: bytes) -> bool:
         after = hit + len(text)

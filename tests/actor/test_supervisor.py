@@ -275,9 +275,12 @@ def test_an_actor_is_told_whether_the_one_before_it_fell(tmp_path: Path, by: sig
         async with echo_node(tmp_path) as client:
             first: Echoed = await client.ask("store", Echo(text="a"))
             os.kill(first.pid, by)
-            await until(lambda: gone(first.pid))
+            await until(lambda: is_second(client))
             second: Echoed = await client.ask("store", Echo(text="b"), deadline_s=20)
             environment_of = Path(f"/proc/{second.pid}/environ").read_bytes().split(b"\0")
             assert (b"STROBE_FELL=1" in environment_of) is fell
+
+    async def is_second(client: Client) -> bool:
+        return (await actor(client, "store")).generation == 2
 
     run(check())

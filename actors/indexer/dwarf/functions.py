@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.abbreviations import Abbreviation, DwarfError
 from actors.indexer.dwarf.file import DwarfFile
 from actors.indexer.dwarf.line_files import declaring_file
 from actors.indexer.dwarf.named_entries import attribute_at
-from actors.indexer.dwarf.quick_find import find
+from actors.indexer.dwarf.quick_find import find, find_each
 from actors.indexer.dwarf.ranges import entry_point, unit_map
 from actors.indexer.dwarf.unit import Entry, Unit, Wanted
 from actors.indexer.leb import encoded
@@ -23,6 +25,7 @@ _VARIANT = re.compile(r"([CD])[0-5](?=E)")
 _SUBPROGRAM = frozenset({dw.SUBPROGRAM})
 _ADDRESS_FIRST = (5, 6, 7)  # DW_RLE_base_address, start_end, start_length
 _LISTS_MAX = 64
+_SEVERAL = 4  # addresses in a unit that are worth a search for all at once
 
 
 class FunctionFinder:
@@ -30,6 +33,17 @@ class FunctionFinder:
 
     def __init__(self, file: DwarfFile) -> None:
         self._file = file
+        self._expected: dict[int, Places] = {}  # by unit
+
+    def expect(self, addresses: Iterable[int]) -> None:
+        """That these will be asked for: what can be searched for all of them at once is."""
+        by_unit: dict[int, list[int]] = {}
+        for address in addresses:
+            offset = unit_map(self._file).find(address)
+            if offset is not None:
+                by_unit.setdefault(offset, []).append(address)
+        units = [(self._file.unit_at(offset), wanted) for offset, wanted in by_unit.items() if len(wanted) >= _SEVERAL]
+        self._expected = {unit.offset: _places_of(unit, wanted) for unit, wanted in units if not unit.split and unit.functions is None}
 
     def find(self, address: int, linkage_name: str) -> Entry | None:
         """The concrete entry of the function that begins at `address`; where several share it (folded code), the one of that name."""
@@ -39,8 +53,10 @@ class FunctionFinder:
         unit = self._file.unit_at(offset)
         if unit.split:
             raise DwarfError("the debug info is in a separate .dwo file (split DWARF), which is not supported yet")
-        if unit.functions is None and (quickly := _by_bytes(unit, address, linkage_name)) is not None:
-            return quickly
+        if unit.functions is None:
+            quickly = _by_bytes(unit, address, linkage_name, self._expected.get(unit.offset, Places({}, {})))
+            if quickly is not None:
+                return quickly
         found = functions_of(unit, complete=False).get(address) or functions_of(unit, complete=True).get(address)
         if not found:
             return None
@@ -48,45 +64,73 @@ class FunctionFinder:
         return next((entry for entry in entries if linkage_name_of(entry) == linkage_name), entries[0] if entries else None)
 
 
-def _by_bytes(unit: Unit, address: int, linkage_name: str) -> Entry | None:
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where bytes are: `entries` in a unit, `lists` in the file's lists of ranges. Of what is in neither nothing is known."""
+
+    entries: dict[bytes, list[int]]
+    lists: dict[bytes, list[int]]
+
+    def in_unit(self, unit: Unit, needle: bytes) -> Iterator[int]:
+        return _everywhere(unit.data, needle, unit.first, unit.end) if needle not in self.entries else iter(self.entries[needle])
+
+    def in_lists(self, data: bytes, address: bytes) -> Iterator[int]:
+        return _everywhere(data, address, 1, len(data)) if address not in self.lists else iter(self.lists[address])
+
+
+def _places_of(unit: Unit, addresses: list[int]) -> Places:
+    needles = [address.to_bytes(8, "little") for address in addresses]
+    lists = _lists(unit)
+    entries = find_each(unit.data, needles, unit.first, unit.end)
+    places = Places(entries, find_each(lists, needles, 1, len(lists)))
+    ranges = {at.to_bytes(unit.offset_bytes, "little") for needle in needles for at in _range_lists(unit, needle, places)}
+    return Places(entries | find_each(unit.data, ranges, unit.first, unit.end), places.lists)
+
+
+def _everywhere(data: bytes, needle: bytes, begin: int, end: int) -> Iterator[int]:
+    hit = find(data, needle, begin, end)
+    while hit >= 0:
+        yield hit
+        hit = find(data, needle, hit + 1, end)
+
+
+def _by_bytes(unit: Unit, address: int, linkage_name: str, places: Places) -> Entry | None:
     """The entry whose bytes say the address, or where its ranges are, as a function's abbreviation has it, and whose name is right: without reading
     the unit."""
     needle = address.to_bytes(8, "little")
-    found = _with(unit, needle, dw.LOW_PC, (dw.F_ADDR,), address, linkage_name)
+    found = _with(unit, places.in_unit(unit, needle), dw.LOW_PC, (dw.F_ADDR,), address, linkage_name)
     if found is not None:
         return found
-    for at in _range_lists(unit, needle):
-        found = _with(unit, at.to_bytes(unit.offset_bytes, "little"), dw.RANGES, (dw.F_SEC_OFFSET,), address, linkage_name)
+    for at in _range_lists(unit, needle, places):
+        written = at.to_bytes(unit.offset_bytes, "little")
+        found = _with(unit, places.in_unit(unit, written), dw.RANGES, (dw.F_SEC_OFFSET,), address, linkage_name)
         if found is not None:
             return found
     return None
 
 
-def _with(unit: Unit, needle: bytes, attribute: int, forms: tuple[int, ...], address: int, linkage_name: str) -> Entry | None:
-    """The function whose `attribute` is written as `needle`, if it is the one."""
+def _with(unit: Unit, hits: Iterator[int], attribute: int, forms: tuple[int, ...], address: int, linkage_name: str) -> Entry | None:
+    """The function whose `attribute` is at one of `hits`, if it is the one."""
     shapes = [unit.table[code] for code in unit.codes_of(Wanted(frozenset(), _SUBPROGRAM, attribute))]
     places = [(encoded(shape.code), attribute_at(shape, attribute, forms, unit.offset_bytes)) for shape in shapes]
-    hit = find(unit.data, needle, unit.first, unit.end)
-    while hit >= 0:
+    for hit in hits:
         for code, between in places:
             start = -1 if between is None else hit - between - len(code)
             if start > unit.first and unit.data.startswith(code, start) and (entry := _checked(unit, start, address, linkage_name)) is not None:
                 return entry
-        hit = find(unit.data, needle, hit + 1, unit.end)
     return None
 
 
-def _range_lists(unit: Unit, address: bytes) -> Iterator[int]:
+def _lists(unit: Unit) -> bytes:
+    return unit.file.elf.bytes_of(".debug_rnglists" if unit.version >= 5 else ".debug_ranges")
+
+
+def _range_lists(unit: Unit, address: bytes, places: Places) -> Iterator[int]:
     """Where lists of ranges may be that begin with this address."""
-    modern = unit.version >= 5
-    data = unit.file.elf.bytes_of(".debug_rnglists" if modern else ".debug_ranges")
-    hit = find(data, address, 1, len(data))
-    for _ in range(_LISTS_MAX):
-        if hit < 0:
-            return
+    modern, data = unit.version >= 5, _lists(unit)
+    for hit in islice(places.in_lists(data, address), _LISTS_MAX):
         if not modern or data[hit - 1] in _ADDRESS_FIRST:
             yield hit - modern
-        hit = find(data, address, hit + 1, len(data))
 
 
 def _checked(unit: Unit, at: int, address: int, linkage_name: str) -> Entry | None:
