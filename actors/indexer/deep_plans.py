@@ -57,9 +57,10 @@ class DeepPlans:
         self._index = index
         self._symbols = symbols
         self._module = module
+        self._begun: dict[int, TypeGraph] = {}  # by depth: when time ran out; the next ask goes on with it
 
     def make(self, wanted: Iterator[tuple[int, Found]], task: Task) -> Deep:
-        """As many as there is time for, and at least one; what is left of `wanted` then was not looked at."""
+        """As many as there is time for; what is left of `wanted` then was not looked at."""
         deep = Deep()
         while self._one_table(wanted, task, deep):
             pass
@@ -67,29 +68,30 @@ class DeepPlans:
 
     def _one_table(self, wanted: Iterator[tuple[int, Found]], task: Task, deep: Deep) -> bool:
         """False: there is nothing left, or no time."""
-        graph = TypeGraph(self._index, Limits(nodes=NODES_MAX, pointers=task.depth, statics=False))
+        graph = self._begun.pop(task.depth, None) or TypeGraph(self._index, Limits(nodes=NODES_MAX, pointers=task.depth, statics=False, pauses=True))
         typed: list[tuple[int, Outline, TypedFunction]] = []
         more = True
         while more and not (typed and graph.size >= NODES_ENOUGH):
             more = self._one_function(wanted, task, deep, graph, typed)
         if typed:
             self._assemble(typed, graph, task, deep)
+        if graph.paused or (graph.size < NODES_ENOUGH and time.monotonic() > task.types_end):
+            self._begun[task.depth] = graph
         return more
 
     def _one_function(
         self, wanted: Iterator[tuple[int, Found]], task: Task, deep: Deep, graph: TypeGraph, typed: list[tuple[int, Outline, TypedFunction]]
     ) -> bool:
         """False as for a table."""
-        first = not typed and not deep.plans
-        if time.monotonic() > task.types_end and not first:
+        if time.monotonic() > task.types_end and (typed or deep.plans):
             return False
         address, found = next(wanted, (0, None))
         if found is None:
             return False
-        graph.limit(2 * task.codes_end - task.types_end if first else task.types_end)  # one is made in any case: the next ask gets further
+        graph.limit(task.types_end)
         function = _typed(graph, found)
-        if time.monotonic() > task.types_end and not first:
-            deep.late[address] = found  # not all of its types were read
+        if graph.paused:
+            deep.late[address] = found
             return False
         if function is None:
             deep.plans[address] = assemble(found.outline)

@@ -13,11 +13,13 @@ from actors.indexer.dwarf import abbreviations
 from actors.indexer.dwarf import constants as dw
 from actors.indexer.dwarf.abbreviations import read_table
 from actors.indexer.dwarf.file import DwarfFile
+from actors.indexer.dwarf.functions import FunctionFinder
 from actors.indexer.dwarf.homes import Homes
-from actors.indexer.dwarf.quick_find import find
+from actors.indexer.dwarf.quick_find import find, find_each
 from actors.indexer.dwarf.type_index import TypeIndex
 from actors.indexer.elf import ElfFile
 from actors.indexer.leb import encoded
+from tests.harness.gdb import entries
 from tests.harness.targets import TARGETS, program
 
 
@@ -92,3 +94,28 @@ def test_abbreviations_known_from_other_tables_are_read_the_same(shapes: list[tu
     expected = [(tag, children, [(name, form, value if form == dw.F_IMPLICIT_CONST else 0) for name, form, value in rows]) for tag, children, rows in shapes]
     assert [(one.tag, one.children, [*one.attributes]) for one in first.values()] == expected
     assert list(first) == list(range(1, len(shapes) + 1))
+
+
+@given(some.integers(0, 1 << 32), some.lists(some.tuples(some.integers(0, 5900), some.sampled_from([4, 8])), max_size=20), some.sampled_from([1, 3, 255]))
+def test_a_search_for_many_finds_what_searches_for_each_do(seed: int, wanted: list[tuple[int, int]], mask: int) -> None:
+    data = bytes(byte & mask for byte in Random(seed).randbytes(6000))
+    needles = {data[at : at + length] for at, length in wanted} | {b"none", bytes(8)}
+    for begin, end in ((0, len(data)), (7, len(data) - 5), (len(data) - 3, len(data))):
+        found = find_each(data, needles, begin, end)
+        assert found == {needle: [at for at in range(begin, end) if data.startswith(needle, at) and at + len(needle) <= end] for needle in needles}
+    assert find_each(data, [], 0, len(data)) == {}
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("version", ["4", "5"])
+def test_functions_that_were_expected_are_the_same(compiler: str, version: str) -> None:
+    path = program("indexer/abi.cpp", "-O2", f"-gdwarf-{version}", compiler=compiler)
+    file = DwarfFile(ElfFile.open(str(path)))
+    alone, together = FunctionFinder(file), FunctionFinder(file)
+    functions = {address: name for name, address in entries(path).items() if address}
+    together.expect([*functions, 0, 1 << 63])
+    found = {address: together.find(address, name) for address, name in functions.items()}
+    assert sum(entry is not None for entry in found.values()) > 40
+    for address, name in functions.items():
+        entry, same = alone.find(address, name), found[address]
+        assert (entry and entry.offset) == (same and same.offset), name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from dataclasses import replace
 from typing import Final
 
@@ -24,6 +25,7 @@ VARIABLES_MAX: Final = 64
 _DECLARATOR: Final = re.compile(r"(?:\*|(?:\[\d{1,9}\])+)\s*$")
 _COUNT: Final = re.compile(r"\d+")
 _MARKS_MAX: Final = 8
+_NOT_YET: Final = Opaque("?", "", "unknown")
 _IN_CHARGE: Final = "__in_chrg"  # which of a constructor's variants is meant; each variant is a function of its own, without it
 
 
@@ -60,7 +62,7 @@ class TypeGraph:
         """Of the type called `name`: qualified or, where no type is called just that, its last parts. After it there may be `*` and `[4]`.
         None: there is none."""
         plain, declarator = _split_declarator(name)
-        entry = next(iter(self._index.types(plain, self._limits.end)), None)
+        entry = next(iter(self._index.types(plain, self._limits.search_end)), None)
         if entry is None and plain != "void":
             return None
         number = self.type(entry)
@@ -100,8 +102,13 @@ class TypeGraph:
         """Nodes so far."""
         return len(self._numbering.nodes)
 
+    @property
+    def paused(self) -> bool:
+        """Whether types that were asked for, or lead on from there, are not described yet; the next that is asked goes on with them."""
+        return self._numbering.waits
+
     def table(self) -> TypeTable:
-        return TypeTable(tuple(node for node in self._numbering.nodes if node is not None), self._numbering.cut)
+        return TypeTable(tuple(_NOT_YET if node is None else node for node in self._numbering.nodes), self._numbering.cut)
 
     def _parameter(self, chain: list[Entry], unnamed: str) -> TypedParameter:
         name = next((text for one in chain if (text := one.text(dw.NAME)) is not None), unnamed)
@@ -112,6 +119,9 @@ class TypeGraph:
         while (waiting := self._numbering.next()) is not None:
             number, entry = waiting
             self._numbering.nodes[number] = self._described(number, entry)
+            if self._limits.pauses and time.monotonic() > self._limits.end:
+                self._numbering.pause()
+                return
 
     def _derived(self, target: TypeId, mark: str) -> TypeId:
         """A pointer to the type, or an array of it, that debug info need not have."""

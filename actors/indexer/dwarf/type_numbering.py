@@ -33,7 +33,8 @@ _DECLARABLE: Final = frozenset({dw.STRUCTURE_TYPE, dw.CLASS_TYPE, dw.UNION_TYPE,
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Of one request. `parts`: members, enumerators and the like of all types together. `end`: on the monotonic clock. `pointers`: records that are more
-    pointers away from what was asked for are only named (`Opaque`). `statics`: static members count."""
+    pointers away from what was asked for are only named (`Opaque`). `statics`: static members count. `pauses`: what waits to be described at `end`
+    goes on waiting; without it, what is first referred to after `end` is left out."""
 
     nodes: int = 4000
     depth: int = 64
@@ -41,6 +42,12 @@ class Limits:
     end: float = math.inf
     pointers: float = math.inf
     statics: bool = True
+    pauses: bool = False
+
+    @property
+    def search_end(self) -> float:
+        """When a search for one definition is to end."""
+        return math.inf if self.pauses else self.end
 
 
 class Numbering:
@@ -75,7 +82,7 @@ class Numbering:
                 self._numbers.update(dict.fromkeys(keys, known))
                 self._come_nearer(known, pointer)
                 return known
-        if len(self.nodes) >= self.limits.nodes or self._depth >= self.limits.depth or time.monotonic() > self.limits.end:
+        if len(self.nodes) >= self.limits.nodes or self._depth >= self.limits.depth or (not self.limits.pauses and time.monotonic() > self.limits.end):
             self.cut += 1
             return CUT
         number = self.add(None)
@@ -114,18 +121,26 @@ class Numbering:
     def next(self) -> tuple[TypeId, Entry] | None:
         """What is to be described next: nearest first, so that a limit leaves out what is farthest."""
         if not self._waiting:
-            self._depth = 0
-            self._distances.begin(None)
+            self.pause()
             return None
         number, entry, self._depth = self._waiting.popleft()
         self._distances.begin(number)
         return number, entry
 
+    def pause(self) -> None:
+        """What is referred to from now on is what was asked for."""
+        self._depth = 0
+        self._distances.begin(None)
+
+    @property
+    def waits(self) -> bool:
+        return bool(self._waiting)
+
     def resolved(self, entry: Entry | None) -> Entry | None:
         """The definition, where the entry only declares a type that some unit defines."""
         found = defined(entry)
         if found is not None and found.tag in _DECLARABLE and found.has(dw.DECLARATION) and not (found.text(dw.NAME) or "").startswith(_NOWHERE):
-            return self._index.definition_of(found, self.limits.end) or found
+            return self._index.definition_of(found, self.limits.search_end) or found
         return found
 
     def room_for_part(self) -> bool:
@@ -145,7 +160,7 @@ class Numbering:
         if declared.unit.signature is None:
             places.append(self._index.variable_definition(declared))
         elif not declared.has(dw.LINKAGE_NAME) and not declared.has(dw.CONST_VALUE):
-            found = islice(self._index.variables(variable_name(declared), self.limits.end), _SAME_NAME_MAX)
+            found = islice(self._index.variables(variable_name(declared), self.limits.search_end), _SAME_NAME_MAX)
             places += [self._index.variable_definition(entry) for entry in found if entry.unit.signature is None]
         names = (entry.text(at) for entry in places for at in (dw.LINKAGE_NAME, dw.MIPS_LINKAGE_NAME))
         return next((name for name in names if name is not None), None)
