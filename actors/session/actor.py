@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from actors.session.attaching import attach
 from actors.session.collector import Collector
 from actors.session.ending import Ending
 from actors.session.guidance import guidance, next_steps
@@ -65,9 +66,9 @@ class Session(MemoryAnswers, Actor):
     async def launch(self, ask: Launch, context: Context) -> LaunchReply:
         if self.target is not None:
             raise StrobeError(Code.SESSION_EXISTS, f"{ask.session_id} has launched its target already.", "Start another session.", value=ask.session_id)
-        self.log.info("launching", command=ask.command, cause=context.cause)
+        self.log.info("launching", command=ask.command, attach=ask.attach and ask.attach.pid, cause=context.cause)
         async with self._launching:
-            launched = await launch(self, ask, self.folder, self._collector_for)
+            launched = await (launch if ask.attach is None else attach)(self, ask, self.folder, self._collector_for)
             self._begin(launched.target, launched.tracing)
         target = launched.target
         self.log.info("launched", pid=target.pid, stages_ms=launched.stages.ms)
@@ -99,7 +100,7 @@ class Session(MemoryAnswers, Actor):
     async def status(self, ask: SessionStatus, context: Context) -> StatusReply:
         del ask, context
         target, _ = self._launched()
-        life, keeper = target.life, target.keeper.status()
+        life = target.life
         return StatusReply(
             status=life.state,
             pid=life.pid,
@@ -107,7 +108,7 @@ class Session(MemoryAnswers, Actor):
             signal=life.signal,
             patterns=target.journal.probes.patterns,
             hooked_functions=len(target.journal.probes.active),
-            output_bytes={"stdout": keeper.stream_bytes[0], "stderr": keeper.stream_bytes[1]},
+            output_bytes=target.output_bytes(),
             losses=target.collector.losses(),
             sampling=target.sampled(),
             capabilities=target.capabilities,

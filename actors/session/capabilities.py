@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from strobe.model.session import Capabilities
 
@@ -17,6 +17,12 @@ RECORDER_NOTES = {
 }
 
 
+_ATTACHED: Final = (
+    "Attached: of its output, what it writes from now on by libc's write, writev and pwrite is copied; what bypasses them is not seen.",
+    "Attached: it is no child of Strobe's, so its exit status can be unknown where its parent takes it first and the kernel (before 6.15) tells no one else.",
+)
+
+
 @dataclass(frozen=True)
 class Finding:
     """What preflight and injection found out. `recorder`: native, fallback or none."""
@@ -28,16 +34,20 @@ class Finding:
     has_symbols: bool
     pty: bool
     sees_loading: bool = True
+    attached: bool = False
 
 
 def capabilities(finding: Finding) -> Capabilities:
     limitations = list(RECORDER_NOTES[finding.recorder])
     if finding.refusal:
-        limitations.append(f"Direct mode: {finding.refusal}. Output, exit status and crash signal are captured; functions can't be traced.")
+        kept = "Its end is seen; output is not, and" if finding.attached else "Output, exit status and crash signal are captured;"
+        limitations.append(f"Direct mode: {finding.refusal}. {kept} functions can't be traced.")
     elif not finding.has_symbols:
         limitations.append("The program is stripped: only functions in its dynamic symbol table can be traced. Build it with -g, or give symbolsPath.")
     if finding.recorder == "native" and not finding.sees_loading:
         limitations.append("Libraries that are loaded later are noticed only some 0.1 s later, so that their constructors and first calls are not traced.")
+    if finding.attached:
+        limitations += _ATTACHED if finding.recorder != "none" else _ATTACHED[1:]
     if finding.pty:
         limitations.append("On a pty stderr arrives merged into stdout.")
     if finding.runtime in ("python", "node", "deno", "bun", "script"):
@@ -49,6 +59,6 @@ def capabilities(finding: Finding) -> Capabilities:
         function_tracing=tracing,
         breakpoints="none",
         stepping="none",
-        output_capture="full",
+        output_capture="full" if not finding.attached else "none" if finding.recorder == "none" else "partial",
         limitations=limitations,
     )

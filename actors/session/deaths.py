@@ -44,6 +44,7 @@ class Deaths:
         self.killed_by_us = False
         self._tasks: list[asyncio.Task[None]] = []
         self._pids: set[int] = set()  # whose crash was told
+        self._signals: dict[int, int] = {}  # of those
         self._used: Counter[tuple[Any, ...]] = Counter()  # reports that an event has
         pid = target.life.pid or target.keeper.status().pid
         self._oom_file = oom_file(pid)
@@ -51,14 +52,21 @@ class Deaths:
 
     def seen(self, crash: crashes.Crash) -> None:
         self._pids.add(crash.pid)
+        self._signals[crash.pid] = crash.signo
         self._tasks.append(asyncio.get_running_loop().create_task(self._tell(crash)))
 
     async def told(self) -> None:
         if self._tasks:
             await asyncio.gather(*self._tasks)
 
-    async def ended(self, wait_status: int, exited_ns: int) -> None:
+    def signal_told(self) -> int | None:
+        """Of the target, as its wait status, where its crash has told it."""
+        return self._signals.get(self.target.pid)
+
+    async def ended(self, wait_status: int | None, exited_ns: int) -> None:
         """Of the target itself: what no crash page tells."""
+        if wait_status is None:
+            return
         number = os.WTERMSIG(wait_status) if os.WIFSIGNALED(wait_status) else 0
         pid = self.target.keeper.status().pid
         found = await self._reports()

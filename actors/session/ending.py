@@ -41,7 +41,7 @@ class Ending:
                 seen = changes
                 status = self.target.keeper.status()
                 if status.state is TargetState.EXITED and not self.target.life.target_gone:
-                    await self._ended(status.wait_status, status.exited_ns)
+                    await self._ended(status.wait_status if status.wait_known else None, status.exited_ns)
                 if status.ended:
                     break
             if self.target.keeper.lost() and not self.target.keeper.target_alive():
@@ -112,9 +112,10 @@ class Ending:
         if not self.target.life.drained:
             await self.finish()
 
-    async def _ended(self, wait_status: int, exited_ns: int) -> None:
+    async def _ended(self, wait_status: int | None, exited_ns: int) -> None:
         """`exited` is told once what the target recorded and printed by then is committed; its children may still print."""
         await self._settle_crashes()
+        wait_status = self.deaths.signal_told() if wait_status is None else wait_status
         await self.deaths.ended(wait_status, exited_ns)
         try:
             await asyncio.to_thread(self.target.collector.flush, FLUSH_S)

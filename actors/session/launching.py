@@ -66,10 +66,10 @@ async def launch(actor: Asker, ask: Launch, folder: Path, collector_for: Any) ->
     facts = await asyncio.to_thread(inspect, Path(ask.command), ask.env)
     facts.check_runnable()
     stages.done("preflight")
-    pool = await _whole(_pool, ask, facts, undo=Pool.unlink)
+    pool = await undone_if_cancelled(_pool, ask, facts, undo=Pool.unlink)
     stages.done("pool")
     try:
-        keeper, facts = await _whole(_start, ask, folder, facts, undo=lambda started: _undo(started[0], pool))
+        keeper, facts = await undone_if_cancelled(_start, ask, folder, facts, undo=lambda started: _undo(started[0], pool))
     except BaseException:
         pool.unlink()
         raise
@@ -81,7 +81,7 @@ async def launch(actor: Asker, ask: Launch, folder: Path, collector_for: Any) ->
         raise
 
 
-async def _whole(work: Callable[..., _A], *arguments: Any, undo: Callable[[_A], None]) -> _A:
+async def undone_if_cancelled(work: Callable[..., _A], *arguments: Any, undo: Callable[[_A], None]) -> _A:
     """`work` in a thread, which cannot be cancelled: where its caller is, what it made is undone."""
     running = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
@@ -185,7 +185,7 @@ async def _install(tracing: Tracing, ask: Launch, stages: Stages) -> tuple[Modul
     if any(is_own(module.path, program) and module.path != program for module in mapped):
         wanted, warnings = await tracing.resolving.resolve(probes.patterns, mapped)
     if ask.watches:
-        warnings = [*warnings, *await _watch(tracing, ask, mapped)]
+        warnings = [*warnings, *await watch_pending(tracing, ask, mapped)]
     hooks = await tracing.new_hooks(wanted, mapped)
     stages.done("plans")
     reply = await tracing.prepare(hooks)
@@ -198,7 +198,7 @@ async def _install(tracing: Tracing, ask: Launch, stages: Stages) -> tuple[Modul
     return index, len(wanted), warnings
 
 
-async def _watch(tracing: Tracing, ask: Launch, mapped: list[Module]) -> list[str]:
+async def watch_pending(tracing: Tracing, ask: Launch, mapped: list[Module]) -> list[str]:
     """A watch that can't be read is no reason not to launch: it is told."""
     told: list[str] = []
     for watch in ask.watches:

@@ -20,9 +20,9 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """The root of the target tree is gone; `wait_status` as of wait(2)."""
+    """The root of the target tree is gone; `wait_status` as of wait(2), None where nobody knows it."""
 
-    wait_status: int
+    wait_status: int | None
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,9 @@ def step(life: Life, stimulus: Stimulus) -> Life:
     return life
 
 
-def _ended(life: Life, wait_status: int) -> Life:
+def _ended(life: Life, wait_status: int | None) -> Life:
+    if wait_status is None:
+        return replace(life, state=SessionState.EXITED, target_gone=True)
     if os.WIFSIGNALED(wait_status):
         number = os.WTERMSIG(wait_status)
         state = SessionState.CRASHED if number in CRASH_SIGNALS else SessionState.EXITED

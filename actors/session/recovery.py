@@ -26,7 +26,7 @@ async def recover(actor: Asker, folder: Path, collector_for: Any) -> Target:
     ask = journal.launch
     keeper = await asyncio.to_thread(adopt_keeper, folder)
     pool = await asyncio.to_thread(open_pool, paths.pool_path(ask.session_id))
-    if not journal.running:  # its launch was cut short: nobody would ever continue it
+    if not journal.running and ask.attach is None:  # its launch was cut short: nobody would ever continue it
         await asyncio.to_thread(keeper.control.kill_tree, signal.SIGKILL)
     facts = await asyncio.to_thread(inspect, Path(ask.command), ask.env)
     can = journal.capabilities or capabilities(finding_of(facts, ask, journal.recorder, has_symbols=False))

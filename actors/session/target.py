@@ -55,6 +55,11 @@ class Target:
         self.life = step(self.life, stimulus)
         return self.life
 
+    def output_bytes(self) -> dict[str, int]:
+        attached = self.journal.launch.attach is not None
+        out, err = self.pool.header["stream_bytes"].tolist() if attached else self.keeper.status().stream_bytes
+        return {"stdout": out, "stderr": err}
+
     def set_hook(self, hook_id: int, flags: HookFlag) -> None:
         """Takes effect at the next call: writers read the flags each time."""
         self.pool.hooks[hook_id]["flags"] = int(flags)

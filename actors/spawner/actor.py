@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from actors.spawner.injector import Injector
+from actors.spawner.present import find_recorder
 from actors.spawner.visit import FRIDA_ERRORS
 from strobe.artifacts import artifact
 from strobe.errors import StrobeError
 from strobe.protocol.base import Done
-from strobe.protocol.spawner import Enter, Prepare, PrepareReply
+from strobe.protocol.spawner import Enter, FindRecorder, Prepare, PrepareReply, RecorderReply
 from strobe.runtime import Actor, Context, handles
 
 
@@ -29,6 +32,11 @@ class Spawner(Actor):
             await self._injector.warm()
         except (StrobeError, *FRIDA_ERRORS) as error:
             self.log.warning("warming up failed", error=repr(error))
+
+    @handles(FindRecorder)
+    async def find_recorder(self, ask: FindRecorder, context: Context) -> RecorderReply:
+        del context
+        return await asyncio.to_thread(find_recorder, ask.pid, artifact("strobe-recorder.so"))
 
     @handles(Enter, completes=True)
     async def enter(self, ask: Enter, context: Context) -> Done:

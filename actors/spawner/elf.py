@@ -15,6 +15,7 @@ import numpy as np
 SHT_SYMTAB: Final = 2
 SHT_DYNSYM: Final = 11
 PT_LOAD: Final = 1
+STT_OBJECT: Final = 1
 STT_FUNC: Final = 2
 PAGE: Final = 4096
 SYMBOL: Final = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")])
@@ -43,17 +44,17 @@ class Image:
         return None
 
 
-def read_image(path: str, names: Iterable[str]) -> Image | None:
-    """The functions of `names` that the file at `path` defines; None when it is no ELF64 file, or cannot be read (unlinked since it was mapped)."""
+def read_image(path: str, names: Iterable[str], kinds: tuple[int, ...] = (STT_FUNC,)) -> Image | None:
+    """The functions of `names`, or symbols of `kinds`, that the file at `path` defines; None when it is no ELF64 file, or unreadable (unlinked since)."""
     try:
         facts = Path(path).stat()
     except OSError:
         return None
-    return _read_image(path, facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, tuple(names))
+    return _read_image(path, facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, tuple(names), kinds)
 
 
 @lru_cache(maxsize=512)
-def _read_image(path: str, device: int, inode: int, size: int, mtime_ns: int, names: tuple[str, ...]) -> Image | None:
+def _read_image(path: str, device: int, inode: int, size: int, mtime_ns: int, names: tuple[str, ...], kinds: tuple[int, ...]) -> Image | None:
     del device, inode, mtime_ns  # only tell one version of the file from another
     if size < 64:
         return None
@@ -61,7 +62,7 @@ def _read_image(path: str, device: int, inode: int, size: int, mtime_ns: int, na
         with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             if content[:6] != b"\x7fELF\x02\x01":
                 return None
-            return Image(_loads(content), tuple(_functions(content, names)))
+            return Image(_loads(content), tuple(_functions(content, names, kinds)))
     except (OSError, struct.error, ValueError):
         return None  # unreadable or damaged: nothing to be found in it
 
@@ -77,7 +78,7 @@ def _loads(content: mmap.mmap) -> tuple[tuple[int, int, int], ...]:
     return tuple(found)
 
 
-def _functions(content: mmap.mmap, names: tuple[str, ...]) -> list[Function]:
+def _functions(content: mmap.mmap, names: tuple[str, ...], kinds: tuple[int, ...]) -> list[Function]:
     table = struct.unpack_from("<Q", content, 40)[0]
     entry_bytes, count = struct.unpack_from("<HH", content, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", content, table + n * entry_bytes) for n in range(count)]
@@ -85,12 +86,12 @@ def _functions(content: mmap.mmap, names: tuple[str, ...]) -> list[Function]:
     for section in sections:
         if section[1] in (SHT_SYMTAB, SHT_DYNSYM) and section[6] < count:
             strings = sections[section[6]]
-            for function in _search(content, section[4:6], strings[4:6], names):
+            for function in _search(content, section[4:6], strings[4:6], names, kinds):
                 found.setdefault(function.value, function)
     return list(found.values())
 
 
-def _search(content: mmap.mmap, symbols: tuple[int, int], strings: tuple[int, int], names: tuple[str, ...]) -> list[Function]:
+def _search(content: mmap.mmap, symbols: tuple[int, int], strings: tuple[int, int], names: tuple[str, ...], kinds: tuple[int, ...]) -> list[Function]:
     """A name is found in the string table first, then by its offset among the symbols: no symbol is decoded that is not asked for."""
     offset, size = symbols
     rows = np.frombuffer(content[offset : offset + size - size % SYMBOL.itemsize], SYMBOL)
@@ -98,7 +99,7 @@ def _search(content: mmap.mmap, symbols: tuple[int, int], strings: tuple[int, in
     found = []
     for name in names:
         for at in _places(text, name.encode() + b"\0"):
-            for row in rows[(rows["name"] == at) & (rows["section"] != 0) & (rows["info"] & 15 == STT_FUNC)]:
+            for row in rows[(rows["name"] == at) & (rows["section"] != 0) & np.isin(rows["info"] & 15, kinds)]:
                 found.append(Function(name, int(row["value"]), int(row["size"])))
     return found
 

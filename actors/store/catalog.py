@@ -35,6 +35,7 @@ class Catalog:
         self._folder = sessions_folder
         self._lock = threading.Lock()
         self._pending_lock = threading.Lock()
+        self._creating = threading.Lock()
         self._pending: dict[str, PendingSet] = {}  # by client, as the table has it
         self.set_aside: Path | None = None
         self.unreadable: list[Path] = []
@@ -99,30 +100,39 @@ class Catalog:
                 raise
 
     def create(self, ask: CreateSession) -> SessionRecord:
-        """The new session's record. Raises SESSION_EXISTS when this client has a live session of this binary."""
-        with self._transaction() as run:
-            live = run.execute(
-                "SELECT id FROM sessions WHERE client = ? AND binary_path = ? AND state IN ('running', 'paused')", [ask.client_id, ask.binary_path]
-            ).fetchall()
-            if live:
-                what = f"Session {live[0][0]} of {ask.binary_path} is running."
-                raise StrobeError(Code.SESSION_EXISTS, what, "Use that session, or stop it with debug_session action=stop first.", value=live[0][0])
-            record = SessionRecord(
-                session_id=new_session_id(ask.binary_path, ask.started_at, lambda name: self._taken(run, name)),
-                client_id=ask.client_id,
-                binary_path=ask.binary_path,
-                command=ask.command,
-                cwd=ask.cwd,
-                project_root=ask.project_root,
-                pid=None,
-                state=SessionState.RUNNING,
-                started_at=ask.started_at,
-                started_monotonic_ns=ask.started_monotonic_ns,
-                detail={"eventsMax": ask.events_max},
-            )
-            _put(run, record)
-        self._records[record.session_id] = record
+        """The new session's record. Raises SESSION_EXISTS when this client has a live session of this binary, or anyone one of this process."""
+        with self._creating:  # of two that attach to one process the second sees the first
+            with self._transaction() as run:
+                live = self._live(run, ask)
+                if live is not None:
+                    of = ask.binary_path if ask.pid is None else f"process {ask.pid}"
+                    what = f"Session {live} of {of} is running."
+                    raise StrobeError(Code.SESSION_EXISTS, what, "Use that session, or stop it with debug_session action=stop first.", value=live)
+                record = SessionRecord(
+                    session_id=new_session_id(ask.binary_path, ask.started_at, lambda name: self._taken(run, name)),
+                    client_id=ask.client_id,
+                    binary_path=ask.binary_path,
+                    command=ask.command,
+                    cwd=ask.cwd,
+                    project_root=ask.project_root,
+                    pid=ask.pid,
+                    state=SessionState.RUNNING,
+                    started_at=ask.started_at,
+                    started_monotonic_ns=ask.started_monotonic_ns,
+                    detail={"eventsMax": ask.events_max},
+                )
+                _put(run, record)
+            self._records[record.session_id] = record
         return record
+
+    def _live(self, run: duckdb.DuckDBPyConnection, ask: CreateSession) -> str | None:
+        """The live session that this one would be a second of."""
+        if ask.pid is not None:
+            return next((one.session_id for one in list(self._records.values()) if one.pid == ask.pid and one.state in LIVE), None)
+        rows = run.execute(
+            "SELECT id FROM sessions WHERE client = ? AND binary_path = ? AND state IN ('running', 'paused')", [ask.client_id, ask.binary_path]
+        ).fetchall()
+        return rows[0][0] if rows else None
 
     def _taken(self, run: duckdb.DuckDBPyConnection, name: str) -> bool:
         return bool(run.execute("SELECT 1 FROM sessions WHERE id = ?", [name]).fetchall()) or (self._folder / f"{name}.duckdb").exists()

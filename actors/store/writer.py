@@ -236,6 +236,8 @@ class SessionWriter:
         sliced = sum(count for _, count in threads)
         if slots.size != slot_map.size * SLOT_BYTES or sliced != slot_map.size:
             raise ValueError(f"a records batch of {slot_map.size} slots, {slots.size} bytes and slices of {sliced} slots")
+        if header.get("segments"):
+            self._take_output(header, frames[2:])
         self._records.append(Records(slot_map, slots, threads, _clock(header.get("clock"))))
         self.pending_rows += int(np.count_nonzero(slot_map))
         self.pending_bytes += slots.size

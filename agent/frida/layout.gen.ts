@@ -78,7 +78,10 @@ export const POOL = {
     loads_seen: { offset: 296, type: "u32", count: 1 },
     unloads: { offset: 300, type: "u32", count: 1 },
     image_floor: { offset: 304, type: "u32", count: 1 },
+    copy_output: { offset: 308, type: "u32", count: 1 },
     images_left_out: { offset: 312, type: "u64", count: 1 },
+    stream_bytes: { offset: 320, type: "u64", count: 2 },
+    output_lost: { offset: 336, type: "u64", count: 1 },
 } as const satisfies Record<string, Field>;
 
 export const HOOK_SIZE = 32;

@@ -87,6 +87,7 @@ static bool reap(pid_t root) {
         } else if (pid == root) {
             root_ended = true;
             STATUS_SET(wait_status, (uint32_t)wait_status);
+            STATUS_SET(wait_known, 1);
             STATUS_SET(exited_ns, now_ns());
             STATUS_SET(state, TARGET_EXITED);
         } else {
@@ -145,14 +146,20 @@ int main(int argc, char **argv) {
         stage = STAGE_READ_LAUNCH;
         if (launch_read("launch", &launch)) stage = STAGE_NONE;
     }
+    int process = -1;
+    if (stage == STAGE_NONE && launch.watch != 0 && (process = watch_open(&launch)) < 0) stage = STAGE_WATCH;
     if (stage != STAGE_NONE) {
         STATUS_SET(error, errno);
         STATUS_SET(stage, stage);
         STATUS_SET(state, TARGET_FAILED);
         status_changed();
     }
-    pid_t root = stage == STAGE_NONE ? launch_start(&launch, &channels) : 0;
+    pid_t root = stage == STAGE_NONE && process < 0 ? launch_start(&launch, &channels) : 0;
     if (root > 0) serve(&channels, root, children);
+    if (process >= 0) {
+        tree_watch(process);
+        watch_serve(&launch, process);
+    }
     unlink("control");
-    return root > 0 ? 0 : 1;
+    return root > 0 || process >= 0 ? 0 : 1;
 }

@@ -25,12 +25,13 @@ struct keeper_status {
     uint64_t reaped;
     uint64_t disk_full_ns;
     uint64_t start_ticks;
+    uint32_t wait_known;
 };
 #define STATUS_MAGIC 0x54535045454B5453u
 #define STATUS_BYTES 4096u
 
 enum target_state { TARGET_STARTING, TARGET_STOPPED, TARGET_RUNNING, TARGET_EXITED, TARGET_FAILED };
-enum launch_stage { STAGE_NONE, STAGE_READ_LAUNCH, STAGE_PIPES, STAGE_FORK, STAGE_CHDIR, STAGE_EXEC, STAGE_TRACE };
+enum launch_stage { STAGE_NONE, STAGE_READ_LAUNCH, STAGE_PIPES, STAGE_FORK, STAGE_CHDIR, STAGE_EXEC, STAGE_TRACE, STAGE_WATCH };
 
 /* What the launch file asks for; every pointer lies in its private mapping. */
 struct launch {
@@ -41,6 +42,8 @@ struct launch {
     char *stdin_kind;
     bool pty;
     bool stop;
+    pid_t watch; /* 0: there is something to launch */
+    uint64_t start_ticks;
 };
 
 enum { STREAM_STDOUT, STREAM_STDERR, STREAMS };
@@ -99,4 +102,12 @@ struct process { pid_t pid, parent, group; char state; uint64_t start_ticks; };
 bool process_read(pid_t pid, struct process *process);
 /* Signals every descendant of the keeper, and the root's process group while `root` is not reaped (else 0). 0 or -errno. */
 int32_t tree_signal(pid_t root, int signal);
+/* From now on signals go to that process alone, which is watched. */
+void tree_watch(int process);
+
+/* keeper_watch.c */
+/* A pidfd of the process that `launch` names, or -1 with errno: ESRCH also when another process has its pid now. */
+int watch_open(const struct launch *launch);
+void watch_serve(const struct launch *launch, int process);
+int32_t watch_signal(int process, int signal);
 #endif

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -37,8 +38,11 @@ static bool sort_items(char *text, size_t bytes, char **vectors, size_t argument
         else if (value_of(item, "stdin", &value)) launch->stdin_kind = value;
         else if (value_of(item, "pty", &value)) launch->pty = value[0] == '1';
         else if (value_of(item, "stop", &value)) launch->stop = value[0] == '1';
+        else if (value_of(item, "watch", &value)) launch->watch = (pid_t)strtol(value, NULL, 10);
+        else if (value_of(item, "start", &value)) launch->start_ticks = strtoull(value, NULL, 10);
         else return false;
     }
+    if (launch->watch != 0) return launch->watch > 0;
     const char *kind = launch->stdin_kind;
     bool known = kind != NULL && (strcmp(kind, "null") == 0 || strcmp(kind, "open") == 0 || strcmp(kind, "file") == 0);
     return known && launch->path != NULL && launch->path[0] == '/' && launch->cwd != NULL && launch->argv[0] != NULL;

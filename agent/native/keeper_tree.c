@@ -81,7 +81,12 @@ static void mark_tree(int count) {
     }
 }
 
+static int watched = -1;
+
+void tree_watch(int process) { watched = process; }
+
 int32_t tree_signal(pid_t root, int signal) {
+    if (watched >= 0) return watch_signal(watched, signal);
     if (root > 0 && kill(-root, signal) != 0 && errno != ESRCH) return -errno;
     /* A SIGKILL goes round until nothing is left alive: what forked meanwhile is found in the next round. */
     for (int round = 0; round < (signal == SIGKILL ? ROUNDS_MAX : 1); round++) {

@@ -135,9 +135,11 @@ struct lane_pool {
     uint32_t loads_seen;
     uint32_t unloads;
     uint32_t image_floor;
-    uint8_t gap1[4];
+    uint32_t copy_output;
     uint64_t images_left_out;
-    uint8_t gap2[3776];
+    uint64_t stream_bytes[2];
+    uint64_t output_lost;
+    uint8_t gap1[3752];
 };
 _Static_assert(sizeof(struct lane_pool) == 4096, "lane_pool");
 _Static_assert(offsetof(struct lane_pool, magic) == 0, "lane_pool.magic");
@@ -165,7 +167,10 @@ _Static_assert(offsetof(struct lane_pool, loads) == 292, "lane_pool.loads");
 _Static_assert(offsetof(struct lane_pool, loads_seen) == 296, "lane_pool.loads_seen");
 _Static_assert(offsetof(struct lane_pool, unloads) == 300, "lane_pool.unloads");
 _Static_assert(offsetof(struct lane_pool, image_floor) == 304, "lane_pool.image_floor");
+_Static_assert(offsetof(struct lane_pool, copy_output) == 308, "lane_pool.copy_output");
 _Static_assert(offsetof(struct lane_pool, images_left_out) == 312, "lane_pool.images_left_out");
+_Static_assert(offsetof(struct lane_pool, stream_bytes) == 320, "lane_pool.stream_bytes");
+_Static_assert(offsetof(struct lane_pool, output_lost) == 336, "lane_pool.output_lost");
 
 struct lane_hook {
     uint64_t left_out;

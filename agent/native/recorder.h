@@ -58,8 +58,9 @@ int strobe_arm(void);
 /* Called by the session on a held thread while no Frida is here: STROBE_REMOTE_DESK (bytes) answers an address that the session may write to;
  * STROBE_REMOTE_REPLAN (items, count) registers hooks, as strobe_hook_new does, for functions that have thunks already, and answers how many;
  * STROBE_REMOTE_SLAB (near address, bytes) is strobe_slab; STROBE_REMOTE_REGISTER (items, count) is REPLAN for functions that have no thunks yet:
- * each item's `entry` is the one its thunk is to jump to. */
-enum { STROBE_REMOTE_DESK = 1, STROBE_REMOTE_REPLAN = 2, STROBE_REMOTE_SLAB = 3, STROBE_REMOTE_REGISTER = 4 };
+ * each item's `entry` is the one its thunk is to jump to; STROBE_REMOTE_REBIND (path, whether to give up what threads have under way) puts another
+ * session's pool into the place of the present one, which is over: 0, or -errno, EAGAIN while a thread is inside the recorder. */
+enum { STROBE_REMOTE_DESK = 1, STROBE_REMOTE_REPLAN = 2, STROBE_REMOTE_SLAB = 3, STROBE_REMOTE_REGISTER = 4, STROBE_REMOTE_REBIND = 5 };
 struct strobe_replan { uint64_t function; uint32_t hook_id, plan_bytes; uint64_t plan_offset /* from the first item */, hook, entry; };
 uint64_t strobe_remote(uint64_t what, uint64_t a, uint64_t b);
 

@@ -35,6 +35,17 @@ EXPORT int strobe_plan_needs_xmm(const void *plan, uint32_t plan_bytes)
     return 0;
 }
 
+static struct strobe_hook *hook_list;
+static struct lane_hook retired; /* its flags stay 0 */
+
+/* The hooks of a session that is over: whoever still comes by one of their thunks goes on into the function. */
+void hooks_retire(void)
+{
+    for (struct strobe_hook *hook = hook_list; hook; hook = hook->next)
+        hook->shared = &retired;
+    hook_list = NULL;
+}
+
 EXPORT uint64_t strobe_hook_new(uint32_t hook_id, uint64_t function, const void *plan, uint32_t plan_bytes)
 {
     if (!pool || hook_id >= pool->hook_capacity || plan_bytes > PLAN_BYTES_MAX || plan_bytes % LANE_PLAN_OP_BYTES)
@@ -47,7 +58,11 @@ EXPORT uint64_t strobe_hook_new(uint32_t hook_id, uint64_t function, const void 
     hook->id = hook_id;
     hook->shared = &hook_table[hook_id];
     hook->function = function;
-    return hook_compile(hook, steps, plan_bytes, (uint32_t *)((uint8_t *)steps + plan_bytes)) ? (uint64_t)hook : 0;
+    if (!hook_compile(hook, steps, plan_bytes, (uint32_t *)((uint8_t *)steps + plan_bytes)))
+        return 0;
+    hook->next = hook_list;
+    hook_list = hook;
+    return (uint64_t)hook;
 }
 
 /* The free gap nearest to `near` for `bytes`, as an address; 0 when none is near enough. */

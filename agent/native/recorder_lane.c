@@ -12,6 +12,13 @@ static void chunk_populate(uint32_t index)
     __atomic_fetch_or(&populated[index / 64], 1ull << (index % 64), __ATOMIC_RELAXED);
 }
 
+/* Another pool is mapped there. */
+void chunks_forget(void)
+{
+    for (uint32_t i = 0; i < sizeof populated / sizeof *populated; i++)
+        populated[i] = 0;
+}
+
 static void chunk_prepare(struct thread *thread, uint32_t index)
 {
     struct lane_chunk *chunk = chunk_at(index);

@@ -98,6 +98,20 @@ static int make_tokens(void)
 
 /* Files of the same path are the same pool: a visit of the agent finds the recorder already set up. */
 static char pool_path_known[4096];
+static uint64_t mapped_bytes;
+
+uint64_t pool_mapped(void) { return mapped_bytes; }
+
+/* What depends on the pool's file, once it is mapped. */
+void pool_took_over(const char *path)
+{
+    system_call(CALL_MADVISE, (uint64_t)pool, pool->pool_bytes, 16 /* DONTDUMP: cores stay what they would be */, 0, 0, 0);
+    clock_is_cycles = pool->clock == LANE_CLOCK_TSC;
+    uint32_t length = 0;
+    for (; length < sizeof pool_path_known - 1 && path[length]; length++)
+        pool_path_known[length] = path[length];
+    pool_path_known[length] = 0;
+}
 
 EXPORT int strobe_init(const char *pool_path)
 {
@@ -120,14 +134,12 @@ EXPORT int strobe_init(const char *pool_path)
         system_call(CALL_MUNMAP, (uint64_t)memory, status[6], 0, 0, 0, 0);
         return -22;
     }
-    system_call(CALL_MADVISE, (uint64_t)memory, status[6], 16 /* DONTDUMP: cores stay what they would be */, 0, 0, 0);
     hook_table = (struct lane_hook *)((uint8_t *)found + found->hooks_offset);
     chunk_memory = (uint8_t *)found + found->chunks_offset;
-    clock_is_cycles = found->clock == LANE_CLOCK_TSC;
+    mapped_bytes = (status[6] + 4095) & ~4095ull;
     find_tid();
     read_auxiliary();
-    for (uint32_t i = 0; i < sizeof pool_path_known - 1 && pool_path[i]; i++)
-        pool_path_known[i] = pool_path[i];
     SHARED_STORE(&pool, found);
+    pool_took_over(pool_path);
     return 0;
 }

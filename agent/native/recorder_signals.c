@@ -10,7 +10,7 @@ struct libc_action { uint64_t handler, mask[16]; int32_t flags, gap; uint64_t re
 struct action_call { struct libc_action made; uint64_t before, old; int32_t signo, gates; };
 #define CALLS 16u
 struct action_calls { uint32_t next, gap; struct action_call calls[CALLS]; };
-_Static_assert(GAPS * sizeof(struct gap) + sizeof(struct flight) + sizeof(struct action_calls) <= GAPS_BYTES, "all lie in the thread's page");
+_Static_assert(GAPS * sizeof(struct gap) + sizeof(struct flight) + sizeof(struct action_calls) + WRITES_BYTES <= GAPS_BYTES, "all lie in the thread's page");
 
 static const struct libc_action ours = {(uint64_t)0, {[0 ... 15] = ~0ull}, 0x08000004 /* SIGINFO ONSTACK */, 0, 0};
 

@@ -64,6 +64,7 @@ _Static_assert(offsetof(struct thread, shadow) == 0x20 && offsetof(struct thread
 /* A closed chunk in which an interrupted frame of the thread may leave a gap; serial 0: none. */
 struct gap { uint32_t chunk, serial; };
 #define GAPS_BYTES 4096u
+#define WRITES_BYTES 512u /* at the end of the gaps' page: recorder_output.c */
 INLINE struct gap *thread_gaps(const struct thread *thread) { return (struct gap *)(thread->scratch + SCRATCH_BYTES); }
 
 /* Behind them, in the same page: the _Unwind_Exception that an unwinder was last started with, and that which ends calls right now (0: none). */
@@ -107,6 +108,7 @@ struct strobe_hook {
     const struct lane_walk_step *walk; /* the walk section */
     const uint32_t *walk_needs;        /* see walk_compile() */
     uint64_t function;
+    struct strobe_hook *next; /* in hook_list */
 };
 
 /* The registers a plan may read. xmm: low halves, NULL when they were not saved. `saved`: what moves read, if they may be made. `live`: the vector and x87 registers are the function's still. */
@@ -197,9 +199,20 @@ void record_unwound(struct thread *thread, const struct strobe_hook *hook, uint6
 void record_plain(struct thread *thread, uint32_t hook_id, struct lane_hook *counts, uint8_t kind, uint64_t span, uint64_t word, uint64_t ts);
 
 /* recorder_marks.c, recorder_signals.c: internal hooks with something to do before and after */
-void mark_written(struct thread *thread, uint32_t file, int64_t written, uint64_t parent, uint64_t ts);
+void mark_written(struct thread *thread, uint32_t file, uint64_t slot, int64_t written, uint64_t parent, uint64_t ts);
 bool sigaction_enters(struct thread *thread, struct saved *saved, uint64_t *keep);
 void sigaction_leaves(uint64_t keep);
+
+/* recorder_output.c */
+void write_enters(struct thread *thread, const struct saved *saved, bool vector);
+void write_leaves(struct thread *thread, uint32_t stream, uint64_t slot, uint64_t written, uint64_t parent, uint64_t ts);
+
+/* recorder_rebind.c, and what it has the others do */
+int64_t rebind(const char *path, bool anyway);
+uint64_t pool_mapped(void);
+void pool_took_over(const char *path);
+void chunks_forget(void);
+void hooks_retire(void);
 
 /* recorder_loading.c */
 void loading_learn(uint64_t headers, uint64_t count);
@@ -207,7 +220,7 @@ void loading_seen(void);
 void mask_enters(const struct saved *saved, uint32_t what);
 
 /* recorder_signals.c, recorder_crash.c */
-enum { INTERNAL_UNWIND = 1, INTERNAL_BACKTRACE, INTERNAL_LANDING, INTERNAL_CATCH, INTERNAL_LONGJMP, INTERNAL_CONTEXT, INTERNAL_WRITE, INTERNAL_SIGACTION, INTERNAL_LOADING,
+enum { INTERNAL_UNWIND = 1, INTERNAL_BACKTRACE, INTERNAL_LANDING, INTERNAL_CATCH, INTERNAL_LONGJMP, INTERNAL_CONTEXT, INTERNAL_WRITE, INTERNAL_WRITEV, INTERNAL_SIGACTION, INTERNAL_LOADING,
     INTERNAL_MASK_SECOND /* argument is a set of signals */, INTERNAL_MASK_FIRST, INTERNAL_MASK_FOURTH, INTERNAL_MASK_FIFTH, INTERNAL_MASK_SIXTH };
 struct kernel_action { uint64_t handler, flags, restorer, mask; };
 int64_t signal_action(int signo, const struct kernel_action *new, struct kernel_action *old);

@@ -159,7 +159,8 @@ __attribute__((used)) uint64_t strobe_on_internal(struct saved *saved)
 {
     uint32_t what = ((const struct strobe_internal *)saved->hook)->reserved;
     uint64_t slot = (uint64_t)&saved->slot, hijack = 0, keep = 0;
-    if (what == INTERNAL_WRITE && (!SHARED_LOAD(&pool->recording) || !(pool->stream_ino[0] | pool->stream_ino[1]) || (uint32_t)saved->rdi > SHADOW_EXTRA_MAX))
+    bool writes = what == INTERNAL_WRITE || what == INTERNAL_WRITEV;
+    if (writes && (!SHARED_LOAD(&pool->recording) || !(pool->stream_ino[0] | pool->stream_ino[1]) || (uint32_t)saved->rdi > SHADOW_EXTRA_MAX))
         return 0;
     if (what >= INTERNAL_MASK_SECOND) {
         mask_enters(saved, what);
@@ -197,6 +198,9 @@ __attribute__((used)) uint64_t strobe_on_internal(struct saved *saved)
         new_context(thread, saved->rdi);
         break;
     case INTERNAL_WRITE:
+    case INTERNAL_WRITEV:
+        if (SHARED_LOAD(&pool->copy_output))
+            write_enters(thread, saved, what == INTERNAL_WRITEV);
         hijack = internal_returns(thread, saved, (uint32_t)saved->rdi, 0, true);
         break;
     case INTERNAL_SIGACTION:
@@ -209,8 +213,9 @@ __attribute__((used)) uint64_t strobe_on_internal(struct saved *saved)
 
 void internal_exit(struct thread *thread, const struct shadow *entry, int64_t result, uint64_t ts)
 {
-    if (((const struct strobe_internal *)SHADOW_POINTER(entry->hook))->reserved == INTERNAL_WRITE)
-        mark_written(thread, SHADOW_EXTRA(entry->hook), result, entry->span, ts);
+    uint32_t what = ((const struct strobe_internal *)SHADOW_POINTER(entry->hook))->reserved;
+    if (what == INTERNAL_WRITE || what == INTERNAL_WRITEV)
+        mark_written(thread, SHADOW_EXTRA(entry->hook), UNTAG(entry->slot), result, entry->span, ts);
     else if ((int32_t)result == 0)
         sigaction_leaves(entry->span);
 }
@@ -265,7 +270,7 @@ EXPORT const struct strobe_internal strobe_internals[] = {
     IN_LIBC("__longjmp_chk", INTERNAL_LONGJMP),
     IN_LIBC("makecontext", INTERNAL_CONTEXT),
     IN_LIBC("write", INTERNAL_WRITE),
-    IN_LIBC("writev", INTERNAL_WRITE),
+    IN_LIBC("writev", INTERNAL_WRITEV),
     IN_LIBC("pwrite64", INTERNAL_WRITE),
     IN_LIBC("sigaction", INTERNAL_SIGACTION), /* signal, sysv_signal and the like call it */
     IN_LIBC("pthread_sigmask", INTERNAL_MASK_SECOND),

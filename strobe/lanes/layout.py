@@ -84,7 +84,10 @@ POOL: Final = (
     Field("loads_seen", 296, "u32"),  # futex: how many of them the session has dealt with
     Field("unloads", 300, "u32"),  # counts the times that libraries went
     Field("image_floor", 304, "u32"),  # with fewer free chunks than this no images are made: calls are worth more than the objects they were given
+    Field("copy_output", 308, "u32"),  # 1: what is written to stdout and stderr is copied: the payload of an OUTPUT_MARK is {offset u64, bytes u64}, the bytes
     Field("images_left_out", 312, "u64"),
+    Field("stream_bytes", 320, "u64", 2),  # written to stdout and stderr while they were copied
+    Field("output_lost", 336, "u64"),  # bytes of them that found no room
 )
 
 HOOK: Final = (

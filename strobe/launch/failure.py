@@ -7,7 +7,7 @@ import os
 
 from strobe.errors import Code, StrobeError
 from strobe.launch.page import KeeperStatus
-from strobe.launch.request import Launch
+from strobe.launch.request import Launch, Watch
 from strobe.launch.status import LaunchStage
 
 _EXEC: dict[int, tuple[str, str]] = {
@@ -25,6 +25,7 @@ _STAGES = {
     LaunchStage.FORK: "starting a process",
     LaunchStage.TRACE: "holding the new process at its first instruction",
     LaunchStage.EXEC: "starting the program",
+    LaunchStage.WATCH: "looking at the process",
 }
 
 
@@ -40,3 +41,12 @@ def launch_error(launch: Launch, status: KeeperStatus) -> StrobeError:
     return StrobeError(
         Code.VALIDATION_ERROR, f"{launch.path}: {doing} failed: {os.strerror(status.errno)}.", "Correct the cause and launch again.", value=launch.path
     )
+
+
+def watch_error(watch: Watch, status: KeeperStatus) -> StrobeError:
+    """For a status of state FAILED of a keeper that was to watch a process."""
+    if status.errno == errno.ESRCH:
+        return StrobeError(Code.PROCESS_EXITED, f"Process {watch.pid} has ended.", "Find the pid of the one that runs now.", value=watch.pid)
+    doing = _STAGES.get(status.stage, "watching")
+    what = f"Process {watch.pid} cannot be watched: {doing} failed: {os.strerror(status.errno)}."
+    return StrobeError(Code.VALIDATION_ERROR, what, "Correct the cause and attach again.", value=watch.pid)

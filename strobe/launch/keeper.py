@@ -14,9 +14,9 @@ from typing import Final
 from strobe.artifacts import artifact
 from strobe.errors import Code, StrobeError
 from strobe.launch.control import Control
-from strobe.launch.failure import launch_error
+from strobe.launch.failure import launch_error, watch_error
 from strobe.launch.page import KeeperStatus, StatusPage
-from strobe.launch.request import Launch, write_launch
+from strobe.launch.request import Launch, Watch, write_launch, write_watch
 from strobe.launch.status import TargetState
 
 _POLL_S: Final = (0.0005, 0.02)  # first and longest pause between two looks at the page
@@ -99,6 +99,16 @@ def start_keeper(directory: Path, launch: Launch, *, timeout_s: float = 10.0) ->
     StrobeError with the cause when it never ran. The target may have ended already when this returns.
     """
     write_launch(directory, launch)
+    return _started(directory, lambda status: launch_error(launch, status), timeout_s)
+
+
+def watch_process(directory: Path, watch: Watch, *, timeout_s: float = 10.0) -> Keeper:
+    """Starts a keeper in `directory` that watches a process which runs already. PROCESS_EXITED when it does not any more."""
+    write_watch(directory, watch)
+    return _started(directory, lambda status: watch_error(watch, status), timeout_s)
+
+
+def _started(directory: Path, failure: Callable[[KeeperStatus], StrobeError], timeout_s: float) -> Keeper:
     binary = str(artifact("strobe-keeper"))
     complaints, told = os.pipe()
     try:
@@ -129,7 +139,7 @@ def start_keeper(directory: Path, launch: Launch, *, timeout_s: float = 10.0) ->
     if status.state is TargetState.FAILED:
         keeper.wait(lambda _: not keeper.alive(), timeout_s)
         keeper.close()
-        raise launch_error(launch, status)
+        raise failure(status)
     return keeper
 
 

@@ -41,16 +41,21 @@ class KeeperStatus:
     reaped: int
     disk_full_ns: int
     start_ticks: int
+    wait_known: int
 
     @property
     def exit_code(self) -> int | None:
-        """0–255 once the target has exited by itself."""
-        return os.WEXITSTATUS(self.wait_status) if self.state is TargetState.EXITED and os.WIFEXITED(self.wait_status) else None
+        """0–255 once the target has exited by itself, where that is known."""
+        return os.WEXITSTATUS(self.wait_status) if self._how and os.WIFEXITED(self.wait_status) else None
 
     @property
     def signal(self) -> int | None:
         """The signal that ended the target."""
-        return os.WTERMSIG(self.wait_status) if self.state is TargetState.EXITED and os.WIFSIGNALED(self.wait_status) else None
+        return os.WTERMSIG(self.wait_status) if self._how and os.WIFSIGNALED(self.wait_status) else None
+
+    @property
+    def _how(self) -> bool:
+        return self.state is TargetState.EXITED and bool(self.wait_known)
 
     @property
     def core_dumped(self) -> bool:

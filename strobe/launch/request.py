@@ -26,6 +26,18 @@ class Launch:
     stop: bool = False
 
 
+@dataclass(frozen=True)
+class Watch:
+    """A process that runs already: `start_ticks` tell it from another that gets its pid (strobe.launch.keeper.process_start_ticks)."""
+
+    pid: int
+    start_ticks: int
+
+
+def write_watch(directory: Path, watch: Watch) -> None:
+    _write_private(directory / "launch", f"watch={watch.pid}\0start={watch.start_ticks}\0".encode())
+
+
 def write_launch(directory: Path, launch: Launch) -> None:
     """Writes `launch` (and `stdin`) into the keeper's directory, 0600. VALIDATION_ERROR for what exec(2) could not take."""
     if not Path(launch.path).is_absolute():

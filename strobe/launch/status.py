@@ -28,6 +28,7 @@ STATUS: Final = (
     Field("reaped", 120, "u64"),  # orphans of the tree reaped so far
     Field("disk_full_ns", 128, "u64"),  # since when output waits for disk space; 0 when it does not
     Field("start_ticks", 136, "u64"),  # field 22 of /proc/PID/stat: tells a reused pid
+    Field("wait_known", 144, "u32"),  # 0 once EXITED: how it ended is not known (a process that was watched, not launched)
 )
 
 
@@ -47,3 +48,4 @@ class LaunchStage(enum.IntEnum):
     CHDIR = 4
     EXEC = 5
     TRACE = 6
+    WATCH = 7

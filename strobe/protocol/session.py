@@ -24,8 +24,16 @@ class LaunchReply(Reply):
     warnings: list[str] = []
 
 
+class Attach(Noun):
+    """A process that runs already. Its start ticks tell it from another that gets its pid."""
+
+    pid: int
+    start_ticks: int
+
+
 class Launch(Ask):
-    """Starts the target. Answered once it runs (or has already ended). Errors: PROCESS_EXITED, VALIDATION_ERROR, FRIDA_ATTACH_FAILED."""
+    """Starts the target, or attaches to it: then `command`, `args` and `cwd` are what it was started with. Answered once it runs (or has already
+    ended). Errors: PROCESS_EXITED, VALIDATION_ERROR, FRIDA_ATTACH_FAILED, SESSION_EXISTS."""
 
     TYPE: ClassVar = "session.launch"
     REPLY: ClassVar[type[Reply]] = LaunchReply
@@ -37,6 +45,7 @@ class Launch(Ask):
     env: dict[str, str]  # whole environment of the target
     stdin: str | StdinOpen | None
     pty: bool
+    attach: Attach | None = None
     symbols_path: str | None
     patterns: list[str]  # pending ones
     watches: list[Watch] = []  # pending ones

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 from strobe.model.base import Noun
 from strobe.model.probe import Refused
@@ -73,6 +73,33 @@ class PrepareReply(Reply):
     internals: list[Internal] = []
     sees_loading: bool = False  # the recorder sees libraries come and go (recorder_loading.c): one of `patches` is its hook for that
     detail: str | None = None
+
+    @classmethod
+    def nothing(cls, recorder: str) -> PrepareReply:
+        """There was nothing to prepare."""
+        return cls(writes=[], patches=[], refused=[], refused_ids=[], recorder=recorder, arm_address=None)
+
+
+class RecorderReply(Reply):
+    """`state`: none; ours, which another session may use; other, which nobody may (of another version of Strobe). Addresses are the target's."""
+
+    state: Literal["none", "ours", "other"]
+    arm_address: int | None = None
+    remote_address: int | None = None
+    internals: list[Internal] = []
+    sees_loading: bool = False
+    start: int = 0  # the recorder's mappings
+    end: int = 0
+    pool_path: str = ""  # as mapped: ends with " (deleted)" once its session has let go of it
+    pool_bytes: int = 0  # what another pool may have at most
+
+
+class FindRecorder(Ask):
+    """The recorder that an earlier session left in a process. Nothing is entered or stopped. Errors: PROCESS_EXITED."""
+
+    TYPE: ClassVar = "spawner.find_recorder"
+    REPLY: ClassVar[type[Reply]] = RecorderReply
+    pid: int
 
 
 class Enter(Ask):

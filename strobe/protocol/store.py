@@ -2,7 +2,8 @@
 
 A batch is header (msgpack) + raw frames. Common header: {session, epoch, seq, kind, resume}. Times in batches are raw; `clock` turns
 them into ns. Kinds:
-  records   {slices: [{thread, pid, tid, comm, slots}], clock: [tsc0, mono0, tsc1, mono1] or null}; frames: map bytes, slot bytes
+  records   {slices: [{thread, pid, tid, comm, slots}], clock: [tsc0, mono0, tsc1, mono1] or null, segments?}; frames: map bytes, slot bytes; with
+            segments (as in `output`) also the bytes of output that the records held
   output    {segments: [{stream, offset, bytes, tsNs, approximate, span}]}; frame: the bytes. tsNs is CLOCK_MONOTONIC
   hooks     {hooks: [model.probe.Hook as dict], types?: {key (Plan.types): packed Bundle of strobe.values.bundle}, modules?: {path: load bias}},
             before the first record that uses them. Types and modules may also come later, with hooks []; a module told again was mapped anew
@@ -31,7 +32,8 @@ class CreateSessionReply(Reply):
 
 
 class CreateSession(Ask):
-    """Allots the id and refuses a second live session of one client and binary (SESSION_EXISTS), in one transaction."""
+    """Allots the id and refuses a second live session of one client and binary, or of one `pid` that is attached to (SESSION_EXISTS), in one
+    transaction."""
 
     TYPE: ClassVar = "store.create_session"
     REPLY: ClassVar[type[Reply]] = CreateSessionReply
@@ -40,6 +42,7 @@ class CreateSession(Ask):
     command: list[str]
     cwd: str
     project_root: str
+    pid: int | None = None  # of a process that runs already
     started_at: int
     started_monotonic_ns: int
     events_max: int = 2_000_000

@@ -12,16 +12,18 @@ from typing import Final, Literal
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field
 
-from actors.gateway.command import Program, check_arguments, find_program, project_folder, symbols_file, target_environment
+from actors.gateway.command import check_arguments, find_program, project_folder, symbols_file, target_environment
 from actors.gateway.tool import Arguments, Call, Result, Tool
-from strobe.errors import StrobeError
+from strobe.errors import Code, StrobeError
 from strobe.model.pending import PendingChange, PendingSet
 from strobe.model.sampling import SamplingLimits
 from strobe.model.session import Capabilities
+from strobe.preflight.running import check_attachable, look_at
 from strobe.protocol import session, store, supervisor
 from strobe.render.session import launch_text
 
-_DESCRIPTION: Final = "Start a program to debug; its output is captured from the first byte. Returns once it runs. Then debug_query, debug_trace."
+_DESCRIPTION: Final = "Start a program to debug, or attach to a pid; its output is captured. Returns once it runs. Then debug_query, debug_trace."
+_LAUNCH_ONLY: Final = ("args", "cwd", "env", "stdin", "pty")
 _LAUNCH_S: Final = 11.0
 _UNDO_S: Final = 3.0
 
@@ -32,7 +34,8 @@ class OpenInput(BaseModel):
 
 
 class LaunchArguments(Arguments):
-    command: str
+    command: str | None = Field(default=None, description="program; or else pid")
+    pid: int | None = Field(default=None, ge=1)
     args: list[str] = []
     cwd: str | None = Field(default=None, description="default: the command's folder")
     project_root: str = Field(description="absolute folder of the sources")
@@ -52,17 +55,14 @@ class LaunchResult(Result):
 
 async def run(arguments: LaunchArguments, call: Call) -> Result:
     root = project_folder(arguments.project_root)
-    check_arguments(arguments.args)
-    program = find_program(arguments.command, arguments.cwd, root, {**call.client.env, **arguments.env})
-    if program.note:
-        call.warnings.append(program.note)
-    session_id = await _create(_creation(arguments, program, root, call), call)
+    launch = _attachment(arguments, root) if arguments.pid is not None else _launch(arguments, root, call)
+    session_id = await _create(_creation(launch, call), call)
     waiting = PendingSet()
     try:
         waiting = (await call.ask("store", store.Pending(client_id=call.client.id, take=True), store.PendingReply)).waiting
-        reply = await _start(session_id, arguments, program, root, waiting, call)
+        reply = await _start(launch, session_id, waiting, call)
     except (Exception, asyncio.CancelledError) as error:
-        undoing = call.background(_undo(session_id, waiting, call))
+        undoing = call.background(_undo(session_id, waiting, call, kill=launch.attach is None))
         if isinstance(error, StrobeError):
             await asyncio.wait([undoing], timeout=_UNDO_S)  # the caller may try again at once
         raise
@@ -97,48 +97,86 @@ async def _undo_creation(creating: asyncio.Future[store.CreateSessionReply], cal
         session_id = (await creating).session_id
     except StrobeError:
         return  # none was made
-    await _undo(session_id, PendingSet(), call)
+    await _undo(session_id, PendingSet(), call, kill=True)  # it has no target yet
 
 
-def _creation(arguments: LaunchArguments, program: Program, root: Path, call: Call) -> store.CreateSession:
-    return store.CreateSession(
-        client_id=call.client.id,
-        binary_path=str(program.path),
-        command=[str(program.path), *arguments.args],
+def _launch(arguments: LaunchArguments, root: Path, call: Call) -> session.Launch:
+    if arguments.command is None:
+        what = "Neither `command` nor `pid` is given."
+        raise StrobeError(Code.VALIDATION_ERROR, what, "Give the program to start, or the pid to attach to.", value="command")
+    check_arguments(arguments.args)
+    program = find_program(arguments.command, arguments.cwd, root, {**call.client.env, **arguments.env})
+    if program.note:
+        call.warnings.append(program.note)
+    return session.Launch(
+        session_id="",  # it is yet to be made
+        command=str(program.path),
+        args=arguments.args,
         cwd=str(program.cwd),
         project_root=str(root),
+        env=target_environment(call.client.env or dict(os.environ), arguments.env, program.path),
+        stdin=session.StdinOpen(open=True) if isinstance(arguments.stdin, OpenInput) else arguments.stdin,
+        pty=arguments.pty,
+        symbols_path=symbols_file(arguments.symbols_path, root),
+        patterns=[],
+    )
+
+
+def _attachment(arguments: LaunchArguments, root: Path) -> session.Launch:
+    """Of a process that may be attached to as far as can be seen from here. Errors: VALIDATION_ERROR, PROCESS_EXITED, FRIDA_ATTACH_FAILED."""
+    given = [name for name in ("command", *_LAUNCH_ONLY) if name in arguments.model_fields_set]
+    if given:
+        what = f"`{given[0]}` goes with a program that is started, not with `pid`."
+        raise StrobeError(Code.VALIDATION_ERROR, what, "Give either `command` or `pid`.", value=given[0])
+    assert arguments.pid is not None  # who calls has looked
+    running = look_at(arguments.pid)
+    check_attachable(running, os.geteuid())
+    return session.Launch(
+        session_id="",
+        command=running.program,
+        args=list(running.command[1:]),
+        cwd=running.cwd,
+        project_root=str(root),
+        env={},
+        stdin=None,
+        pty=False,
+        attach=session.Attach(pid=running.pid, start_ticks=running.start_ticks),
+        symbols_path=symbols_file(arguments.symbols_path, root),
+        patterns=[],
+    )
+
+
+def _creation(launch: session.Launch, call: Call) -> store.CreateSession:
+    return store.CreateSession(
+        client_id=call.client.id,
+        binary_path=launch.command,
+        command=[launch.command, *launch.args],
+        cwd=launch.cwd,
+        project_root=launch.project_root,
+        pid=None if launch.attach is None else launch.attach.pid,
         started_at=time.time_ns(),
         started_monotonic_ns=time.monotonic_ns(),
         events_max=int(call.settings["events.maxPerSession"]),
     )
 
 
-async def _start(session_id: str, arguments: LaunchArguments, program: Program, root: Path, waiting: PendingSet, call: Call) -> session.LaunchReply:
+async def _start(launch: session.Launch, session_id: str, waiting: PendingSet, call: Call) -> session.LaunchReply:
     opened = await call.ask("supervisor", supervisor.OpenSession(session_id=session_id), supervisor.OpenSessionReply, deadline_s=_LAUNCH_S)
-    stdin = session.StdinOpen(open=True) if isinstance(arguments.stdin, OpenInput) else arguments.stdin
-    launch = session.Launch(
-        session_id=session_id,
-        command=str(program.path),
-        args=arguments.args,
-        cwd=str(program.cwd),
-        project_root=str(root),
-        env=target_environment(call.client.env or dict(os.environ), arguments.env, program.path),
-        stdin=stdin,
-        pty=arguments.pty,
-        symbols_path=symbols_file(arguments.symbols_path, root),
-        patterns=waiting.patterns,
-        watches=waiting.watches,
-        sampling=SamplingLimits.of(call.settings),
-        budget=waiting.budget,
-        serialization_depth=waiting.depth or session.Launch.model_fields["serialization_depth"].default,
-    )
-    return await call.ask(opened.session, launch, session.LaunchReply, deadline_s=_LAUNCH_S)
+    waited = {
+        "session_id": session_id,
+        "patterns": waiting.patterns,
+        "watches": waiting.watches,
+        "sampling": SamplingLimits.of(call.settings),
+        "budget": waiting.budget,
+        "serialization_depth": waiting.depth or launch.serialization_depth,
+    }
+    return await call.ask(opened.session, launch.model_copy(update=waited), session.LaunchReply, deadline_s=_LAUNCH_S)
 
 
-async def _undo(session_id: str, waiting: PendingSet, call: Call) -> None:
-    """A launch that failed leaves nothing: no row, no processes; patterns wait again."""
+async def _undo(session_id: str, waiting: PendingSet, call: Call, *, kill: bool) -> None:
+    """A launch that failed leaves nothing: no row, no processes (but one that was there before, unharmed); patterns wait again."""
     with suppress(StrobeError):  # there may be no session process, or one without a target
-        await call.ask(f"session:{session_id}", session.Stop(kill=True), session.StopReply, deadline_s=_LAUNCH_S)
+        await call.ask(f"session:{session_id}", session.Stop(kill=kill), session.StopReply, deadline_s=_LAUNCH_S)
     asks = [
         call.ask("store", store.EndSession(session_id=session_id, state="stopped", retain=False), store.EndSession.EndReply),
         call.ask("supervisor", supervisor.CloseSession(session_id=session_id), supervisor.CloseSession.REPLY),
@@ -160,7 +198,6 @@ TOOL: Final = Tool(
     text=launch_text,
     cuttable=("warnings", "nextSteps"),
     later={
-        "pid": "Attaching comes later. Start the program with `command`.",
         "coreFile": "Core dumps come later. Run the program with `command`: a crash is recorded with its stack.",
         "channels": "Leave it out: stdin, stdout and stderr are always there.",
     },

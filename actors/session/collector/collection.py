@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from actors.session.collector.copied import Copied
 from actors.session.collector.crashes import CrashPages
 from actors.session.collector.lanes import Advance, Lanes, Slice
 from actors.session.collector.losses import Losses
@@ -57,6 +58,7 @@ class Collection:
         self._held = held if held is not None else {}
         self._settle_max: int | None = None
         self._lanes = Lanes(pool, mark.chunks)
+        self.copied = Copied() if int(pool.header["copy_output"]) else None
         self._printed = Printed(Spool(keeper.output_path, mark.file), mark.printed)
         self.losses = Losses(pool, mark.losses)
         self._crashes = CrashPages(pool, mark.crashes)
@@ -143,7 +145,7 @@ class Collection:
         views = [self._lanes.views(part) for part in parts]
         for slot_map, slots in views:
             self._rates.saw(slot_map, slots)
-        for part in parts:
+        for part in parts if self.copied is None else ():
             marks = self._lanes.marks(part)
             if marks.size:
                 self._printed.marked(marks, [self._mono(ticks) for ticks in marks["ts"].tolist()])
@@ -151,9 +153,12 @@ class Collection:
             "slices": [{"thread": part.thread, "pid": part.pid, "tid": part.tid, "comm": part.comm, "slots": part.end - part.start} for part in parts],
             "clock": self._line.points() if self._line is not None else None,
         }
+        content = b""
+        if self.copied is not None:
+            header["segments"], content = self.copied.take(views, self._mono)
         # One slice goes out of shared memory as it stands; more are put together, which costs less than more frames would.
         frames = [_joined([view[0] for view in views]), _joined([view[1] for view in views])]
-        self._out.send("records", header, frames, advances=[Advance(part.index, part.serial, part.end) for part in parts])
+        self._out.send("records", header, [*frames, content] if content else frames, advances=[Advance(part.index, part.serial, part.end) for part in parts])
 
     def _sample(self, now_ns: int) -> None:
         """Functions that are called too often are recorded less from now on, those that have calmed down more."""

@@ -164,7 +164,8 @@ class Collector:
         with self._keeper.output_path.open("rb") as file:
             file.seek(start)
             content = memoryview(file.read(max(0, end - start)))
-        texts = {STDOUT: bytearray(), STDERR: bytearray()}
+        copied = self._collection.copied if self._collection is not None else None
+        texts = {STDOUT: bytearray(), STDERR: bytearray()} if copied is None else {stream: bytearray(text) for stream, text in copied.recent.items()}
         for record in parse_output(content, start):
             texts[record.stream] += record.data
         return {stream: bytes(text[-RECENT_MAX:]).decode(errors="replace") for stream, text in texts.items()}

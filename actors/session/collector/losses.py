@@ -13,6 +13,7 @@ from strobe.lanes.pool import Pool
 LANES_FULL: Final = "lanesFull"
 THREAD_DIED: Final = "threadDied"
 SAMPLED: Final = "sampled"  # calls that were not to be recorded
+OUTPUT: Final = "outputBytes"  # of output that only the recorder could copy
 IMAGES: Final = "valuesLeftOut"  # no record was lost, but what its arguments point to
 _KINDS: Final = {kind: kind.name.lower() for kind in Kind}
 _BY_HOOK: Final = frozenset({Kind.ENTER, Kind.EXIT, Kind.UNWIND, Kind.YIELD, Kind.RESUME})  # counted at their hook as well
@@ -28,10 +29,10 @@ class Losses:
         self._hooks = np.zeros(pool.hooks.size, dtype=np.uint64)
         self._left_out = np.zeros(pool.hooks.size, dtype=np.uint64)
         self._kinds = np.zeros(pool.header["dropped_by_kind"].size, dtype=np.uint64)
-        self._images = self.unfinished_told = 0
+        self._images = self._output = self.unfinished_told = 0
         self.unfinished_before = 0  # counted by earlier collectors
         if state is not None:
-            hooks, left_out, kinds, self.unfinished_before, self.unfinished_told, self._images = state
+            hooks, left_out, kinds, self.unfinished_before, self.unfinished_told, self._images, self._output = state
             for counts, (ids, totals) in ((self._hooks, hooks), (self._left_out, left_out)):
                 counts[np.frombuffer(ids, dtype=np.uint32)] = np.frombuffer(totals, dtype=np.uint64)
             self._kinds[:] = np.frombuffer(kinds, dtype=np.uint64)
@@ -39,10 +40,10 @@ class Losses:
 
     def state(self, unfinished: int) -> list[Any]:
         """For a successor: [[hook ids, their drops], [hook ids, their calls left out], drops by kind, unfinished entries seen, of them told,
-        images left out]."""
+        images left out, bytes of output lost]."""
         if self._packed is None:
             self._packed = [_not_zero(self._hooks), _not_zero(self._left_out), self._kinds.tobytes()]
-        return [*self._packed, self.unfinished_before + unfinished, self.unfinished_told, self._images]
+        return [*self._packed, self.unfinished_before + unfinished, self.unfinished_told, self._images, self._output]
 
     def news(self, unfinished: int) -> list[dict[str, Any]]:
         """Headers of `losses` batches for what was lost since the last call; it counts as told."""
@@ -64,6 +65,10 @@ class Losses:
         if images > self._images:
             batches.append({"hooks": {}, "kinds": {"image": images - self._images}, "cause": IMAGES})
             self._images = images
+        output = int(self._pool.header["output_lost"])
+        if output > self._output:
+            batches.append({"hooks": {}, "kinds": {"outputByte": output - self._output}, "cause": OUTPUT})
+            self._output = output
         return batches
 
     def _grown(self, name: str, told: NDArray[np.uint64]) -> dict[int, int]:
@@ -81,7 +86,8 @@ class Losses:
     def totals(self, unfinished: int) -> dict[str, int]:
         """By cause, since the session began; what is 0 is left out."""
         kinds, images = self._pool.header["dropped_by_kind"], int(self._pool.header["images_left_out"])
-        found = {LANES_FULL: int(kinds.sum(dtype=np.uint64)), THREAD_DIED: self.unfinished_before + unfinished, IMAGES: images}
+        output = int(self._pool.header["output_lost"])
+        found = {LANES_FULL: int(kinds.sum(dtype=np.uint64)), THREAD_DIED: self.unfinished_before + unfinished, IMAGES: images, OUTPUT: output}
         return {cause: lost for cause, lost in found.items() if lost}
 
     def _other_kinds(self, kinds: Any) -> list[int]:

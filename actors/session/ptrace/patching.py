@@ -64,6 +64,11 @@ def take_over(pid: int, writes: Sequence[Write], patches: Sequence[Patch], arm_a
     return _operate(pid, writes, patches, arm_address, into_thunks=True, run=True)
 
 
+def take_in(pid: int, writes: Sequence[Write], patches: Sequence[Patch], arm_address: int | None) -> Outcome:
+    """`install`, and in the same stop the call that arms the crash handlers: for a process that was attached to. One that is stopped stays so."""
+    return _operate(pid, writes, patches, arm_address, into_thunks=True)
+
+
 def resume(pid: int) -> None:
     """Continues a target that the keeper left stopped; does nothing to one that runs. Errors: PROCESS_EXITED."""
     if thread_state(pid, pid) == "T":

@@ -25,6 +25,7 @@ class Order(IntEnum):
     REPLAN = 2
     SLAB = 3
     REGISTER = 4
+    REBIND = 5
 
 
 @dataclass(frozen=True, slots=True)
