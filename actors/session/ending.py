@@ -85,6 +85,7 @@ class Ending:
         if alive:
             await asyncio.to_thread(target.collector.finish)
             await asyncio.to_thread(target.keeper.control.drain)
+            target.pool.give_back()
             self._drained_all()
         else:
             await self._drained()

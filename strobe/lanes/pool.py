@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import mmap
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +41,8 @@ DEFAULT_CHUNKS: Final = 128  # 32 MiB
 MOST_CHUNKS: Final = 1024  # 256 MiB: what a pool may grow to
 LEAST_CHUNKS: Final = 8
 GROW_AGAIN_S: Final = 1.0  # after there was no room to grow
+_KEEP_SIZE_PUNCH_HOLE: Final = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, <linux/falloc.h>
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _CHUNKS_FREE_OFFSET: Final = POOL_DTYPE.fields["chunks_free"][1] if POOL_DTYPE.fields else 0
 
 
@@ -126,6 +130,16 @@ class Pool:
         self.header["image_floor"] = _image_floor(int(self.header["reserve_chunks"]), wanted, self.chunks_most)
         self.add_free(wanted - have)
         return True
+
+    def give_back(self) -> None:
+        """The memory of the records, which nobody reads any more, although a target that lives on has the file mapped for its life."""
+        with suppress(OSError):  # somebody removed it, or the file system keeps no holes
+            file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                count = os.fstat(file).st_size - CHUNKS_OFFSET
+                _LIBC.fallocate(file, _KEEP_SIZE_PUNCH_HOLE, ctypes.c_long(CHUNKS_OFFSET), ctypes.c_long(count))
+            finally:
+                os.close(file)
 
     def unlink(self) -> None:
         self.path.unlink(missing_ok=True)

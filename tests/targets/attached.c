@@ -1,4 +1,4 @@
-/* A process to attach to: `attached THREADS SECONDS EXIT [KIND]`. Each worker calls `work` without pause; one waits in read(0) the whole time; the main
+/* A process to attach to: `attached THREADS SECONDS EXIT [KIND]`. The workers call `work`, the first one now and then, the others without pause; one thread waits in read(0) the whole time; the main
  * thread prints `step N sum S` lines to stdout and now and then one to stderr, until SECONDS have passed or SIGUSR1 came. At the end it prints
  * `done CALLS` and exits with EXIT; KIND crash: dies by SIGSEGV in `strike` instead. */
 #define _GNU_SOURCE
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t ended;
-static volatile int stopping;
+static _Atomic int stopping;
 static uint64_t calls[64];
 int gSteps;
 
@@ -52,8 +52,10 @@ static void *worker(void *which)
     uint64_t *count = which, seed = 1;
     pthread_setname_np(pthread_self(), "worker");
     while (!stopping) {
-        seed = work(seed, 200);
+        seed = work(seed, 20000);
         ++*count;
+        if (count == calls)
+            nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
     return (void *)seed;
 }
