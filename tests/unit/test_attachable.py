@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -90,8 +91,9 @@ def test_one_that_has_not_begun_is_not_loaded() -> None:
             wait_loaded(process.pid, 0.05)
         assert late.value.code is Code.TIMEOUT
     finally:
-        process.kill()
-        process.wait()
+        os.kill(process.pid, signal.SIGKILL)  # Popen takes a stop under ptrace for the end
+        while not os.WIFSIGNALED(os.waitpid(process.pid, 0)[1]):
+            pass
 
 
 def test_this_very_process_is_ours() -> None:
