@@ -19,6 +19,11 @@ def is_live(record: SessionRecord) -> bool:
     return record.state in _LIVE
 
 
+def of_core(record: SessionRecord) -> bool:
+    """A core dump, whose memory can be read although nothing runs."""
+    return "coreFile" in record.detail
+
+
 def ended_words(record: SessionRecord) -> str:
     """`exited with code 3` · `crashed by signal 11` · `stopped`."""
     if record.signal:

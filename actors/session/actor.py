@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from actors.session.attaching import attach
 from actors.session.collector import Collector
+from actors.session.coring import open_core
 from actors.session.ending import Ending
 from actors.session.guidance import guidance, next_steps
 from actors.session.launching import Launched, launch
 from actors.session.memory.answers import MemoryAnswers
 from actors.session.recovery import recover
-from actors.session.target import Target
+from actors.session.target import Asker, Target
 from actors.session.tracing import Tracing
 from strobe import paths
 from strobe.errors import Code, StrobeError
@@ -68,11 +71,12 @@ class Session(MemoryAnswers, Actor):
             raise StrobeError(Code.SESSION_EXISTS, f"{ask.session_id} has launched its target already.", "Start another session.", value=ask.session_id)
         self.log.info("launching", command=ask.command, attach=ask.attach and ask.attach.pid, cause=context.cause)
         async with self._launching:
-            launched = await (launch if ask.attach is None else attach)(self, ask, self.folder, self._collector_for)
+            launched = await _way_of(ask)(self, ask, self.folder, self._collector_for)
             self._begin(launched.target, launched.tracing)
         target = launched.target
         self.log.info("launched", pid=target.pid, stages_ms=launched.stages.ms)
-        target.collector.tell_session({"pid": target.pid, "detail": {"capabilities": target.capabilities.model_dump(by_alias=True)}})
+        if target.core is None:
+            target.collector.tell_session({"pid": target.pid, "detail": {"capabilities": target.capabilities.model_dump(by_alias=True)}})
         return LaunchReply(
             pid=target.pid,
             capabilities=target.capabilities,
@@ -188,7 +192,9 @@ class Session(MemoryAnswers, Actor):
         except Exception as error:  # noqa: BLE001 - a watcher that died would leave the session open for ever: restart instead
             self.crash(error)
             return
-        assert self.session_id is not None
+        assert self.session_id is not None and self.target is not None
+        if self.target.core is not None:
+            return  # its memory can still be asked for
         async with self._stop_in_hand:  # who is told that the session ended ends this process: a stop is answered before
             pass
         self.notice(SessionEnded(session_id=self.session_id))
@@ -211,6 +217,10 @@ class Session(MemoryAnswers, Actor):
             sampling=target.sampled(),
             status=guidance(len(active), matched, len(probes.refused), probes.patterns, waiting=tracing.arming.is_armed),
         )
+
+
+def _way_of(ask: Launch) -> Callable[[Asker, Launch, Path, Any], Awaitable[Launched]]:
+    return open_core if ask.core_file is not None else launch if ask.attach is None else attach
 
 
 def _launch_warnings(launched: Launched, ask: Launch) -> list[str]:

@@ -23,6 +23,17 @@ _ATTACHED: Final = (
 )
 
 
+CORE: Final = Capabilities(
+    runtime="native",
+    runtime_detail="core dump",
+    function_tracing="none",
+    breakpoints="none",
+    stepping="none",
+    output_capture="none",
+    limitations=["A core dump: its crash, threads and memory can be looked at; nothing in it runs."],
+)
+
+
 @dataclass(frozen=True)
 class Finding:
     """What preflight and injection found out. `recorder`: native, fallback or none."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.session.capabilities import capabilities
+from actors.session.coring import create_small, opened
 from actors.session.journal import Journal
 from actors.session.launching import finding_of
 from actors.session.lifecycle import Started
@@ -25,13 +26,15 @@ async def recover(actor: Asker, folder: Path, collector_for: Any) -> Target:
     journal = Journal.load(folder)
     ask = journal.launch
     keeper = await asyncio.to_thread(adopt_keeper, folder)
-    pool = await asyncio.to_thread(open_pool, paths.pool_path(ask.session_id))
+    pool = await asyncio.to_thread(open_pool if ask.core_file is None else create_small, paths.pool_path(ask.session_id))
+    core = await asyncio.to_thread(opened, ask)
     if not journal.running and ask.attach is None:  # its launch was cut short: nobody would ever continue it
         await asyncio.to_thread(keeper.control.kill_tree, signal.SIGKILL)
     facts = await asyncio.to_thread(inspect, Path(ask.command), ask.env)
     can = journal.capabilities or capabilities(finding_of(facts, ask, journal.recorder, has_symbols=False))
     collector = collector_for(pool, keeper)
     target = Target(ask.session_id, folder, journal, keeper, pool, collector, can)
+    target.core = core
     target.took(Started(keeper.status().pid))
     _forget_unpatched(target)
     collector.limit(target.limits())

@@ -9,11 +9,14 @@ from typing import Any, Final, Protocol
 from actors.session.collector import Collector
 from actors.session.journal import Journal
 from actors.session.lifecycle import Life, Stimulus, step
+from actors.session.modules import mapped_modules, parse_maps
 from actors.session.probes import Installed
+from strobe.core import Core
 from strobe.errors import Code, StrobeError
 from strobe.lanes.layout import HookFlag
 from strobe.lanes.pool import Pool
 from strobe.launch.keeper import Keeper
+from strobe.model.probe import Module
 from strobe.model.sampling import SampledFunction, SamplingLimits, by_function
 from strobe.model.session import Capabilities
 from strobe.protocol.base import Ask
@@ -40,6 +43,7 @@ class Target:
     life: Life = field(default_factory=Life)
     crash: dict[str, Any] | None = None
     types_told: set[str] = field(default_factory=set)
+    core: Core | None = None  # it is a core dump, not a process
 
     @property
     def pid(self) -> int:
@@ -90,6 +94,10 @@ class Target:
         hooks = ((hook_id, item.hook.place.function) for item in self.journal.probes.installed.values() for hook_id in (item.hook.id, *item.earlier))
         rows = ((name, self.pool.hooks[hook_id]) for hook_id, name in hooks)
         return by_function((name, 1 / max(int(row["sample_period"]), 1), int(row["left_out"])) for name, row in rows)[:SAMPLED_SHOWN]
+
+    def modules(self) -> list[Module]:
+        """What is mapped. Errors: PROCESS_EXITED."""
+        return mapped_modules(self.require_running()) if self.core is None else parse_maps(self.core.maps())
 
     def require_running(self) -> int:
         """The pid. Errors: PROCESS_EXITED with how it ended."""

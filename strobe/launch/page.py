@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -114,3 +115,18 @@ def _parse(page: bytes) -> KeeperStatus:
 
 def _no_page(path: Path, reason: str) -> StrobeError:
     return StrobeError(Code.PROCESS_EXITED, f"{path} is no keeper's status page: {reason}.", "Launch the program again.", value=str(path))
+
+
+def write_ended(directory: Path, pid: int, wait_status: int | None) -> None:
+    """The page and the empty output of a keeper that is gone, whose target `pid` ended like that: what there is of a core dump's."""
+    values = {
+        "magic": STATUS_MAGIC, "changes": 1, "state": TargetState.EXITED, "pid": pid, "wait_status": wait_status or 0,
+        "wait_known": int(wait_status is not None), "exited_ns": time.monotonic_ns(), "stream_ended": (1, 1),
+    }  # fmt: skip
+    page = bytearray(STATUS_BYTES)
+    for field in STATUS:
+        found = values.get(field.name, (0,) * field.count)
+        struct.pack_into(f"={field.count}{_CODES[field.type]}", page, field.offset, *(found if isinstance(found, tuple) else (found,)))
+    for name, content in (("status", bytes(page)), ("output", b"")):
+        (directory / name).write_bytes(content)
+        (directory / name).chmod(0o600)

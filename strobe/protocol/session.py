@@ -46,6 +46,7 @@ class Launch(Ask):
     stdin: str | StdinOpen | None
     pty: bool
     attach: Attach | None = None
+    core_file: str | None = None  # absolute path: nothing is started, the dump is opened
     symbols_path: str | None
     patterns: list[str]  # pending ones
     watches: list[Watch] = []  # pending ones

@@ -158,7 +158,7 @@ def test_stdin_may_be_text_or_open() -> None:
 
 
 def test_what_comes_later_says_so() -> None:
-    assert refusal("debug_launch", coreFile="/core", projectRoot="/").what == "`coreFile` is not supported yet."
+    assert refusal("debug_launch", channels=[], projectRoot="/").what == "`channels` is not supported yet."
 
 
 def test_a_budget_is_within_bounds() -> None:

@@ -11,9 +11,11 @@ from typing import Final, Literal
 
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_snake
 
 from actors.gateway.command import check_arguments, find_program, project_folder, symbols_file, target_environment
 from actors.gateway.tool import Arguments, Call, Result, Tool
+from strobe.core import Core
 from strobe.errors import Code, StrobeError
 from strobe.model.pending import PendingChange, PendingSet
 from strobe.model.sampling import SamplingLimits
@@ -34,8 +36,9 @@ class OpenInput(BaseModel):
 
 
 class LaunchArguments(Arguments):
-    command: str | None = Field(default=None, description="program; or else pid")
+    command: str | None = Field(default=None, description="program; or else pid or coreFile")
     pid: int | None = Field(default=None, ge=1)
+    core_file: str | None = None
     args: list[str] = []
     cwd: str | None = Field(default=None, description="default: the command's folder")
     project_root: str = Field(description="absolute folder of the sources")
@@ -55,14 +58,14 @@ class LaunchResult(Result):
 
 async def run(arguments: LaunchArguments, call: Call) -> Result:
     root = project_folder(arguments.project_root)
-    launch = _attachment(arguments, root) if arguments.pid is not None else _launch(arguments, root, call)
+    launch = await _asked(arguments, root, call)
     session_id = await _create(_creation(launch, call), call)
     waiting = PendingSet()
     try:
         waiting = (await call.ask("store", store.Pending(client_id=call.client.id, take=True), store.PendingReply)).waiting
         reply = await _start(launch, session_id, waiting, call)
     except (Exception, asyncio.CancelledError) as error:
-        undoing = call.background(_undo(session_id, waiting, call, kill=launch.attach is None))
+        undoing = call.background(_undo(session_id, waiting, call, kill=launch.attach is None and launch.core_file is None))
         if isinstance(error, StrobeError):
             await asyncio.wait([undoing], timeout=_UNDO_S)  # the caller may try again at once
         raise
@@ -102,8 +105,8 @@ async def _undo_creation(creating: asyncio.Future[store.CreateSessionReply], cal
 
 def _launch(arguments: LaunchArguments, root: Path, call: Call) -> session.Launch:
     if arguments.command is None:
-        what = "Neither `command` nor `pid` is given."
-        raise StrobeError(Code.VALIDATION_ERROR, what, "Give the program to start, or the pid to attach to.", value="command")
+        what = "None of `command`, `pid` and `coreFile` is given."
+        raise StrobeError(Code.VALIDATION_ERROR, what, "Give the program to start, the pid to attach to, or the core dump to open.", value="command")
     check_arguments(arguments.args)
     program = find_program(arguments.command, arguments.cwd, root, {**call.client.env, **arguments.env})
     if program.note:
@@ -122,12 +125,42 @@ def _launch(arguments: LaunchArguments, root: Path, call: Call) -> session.Launc
     )
 
 
+async def _asked(arguments: LaunchArguments, root: Path, call: Call) -> session.Launch:
+    """Errors: VALIDATION_ERROR, PROCESS_EXITED, FRIDA_ATTACH_FAILED."""
+    kind = next((name for name in ("coreFile", "pid") if getattr(arguments, to_snake(name)) is not None), None)
+    if kind is None:
+        return _launch(arguments, root, call)
+    wrong = [name for name in ("command", "pid", *_LAUNCH_ONLY) if name != kind and name in arguments.model_fields_set]
+    if wrong:
+        what = f"`{wrong[0]}` does not go with `{kind}`."
+        raise StrobeError(Code.VALIDATION_ERROR, what, "Give one of `command`, `pid` and `coreFile`.", value=wrong[0])
+    return _attachment(arguments, root) if kind == "pid" else await asyncio.to_thread(_dump, arguments, root, Path(call.client.cwd))
+
+
+def _dump(arguments: LaunchArguments, root: Path, folder: Path) -> session.Launch:
+    path = (folder / Path(arguments.core_file or "").expanduser()).resolve()
+    core = Core.open(path)
+    try:
+        program = core.program
+    finally:
+        core.close()
+    return session.Launch(
+        session_id="",
+        command=program or str(path),
+        args=[],
+        cwd=str(path.parent),
+        project_root=str(root),
+        env={},
+        stdin=None,
+        pty=False,
+        core_file=str(path),
+        symbols_path=symbols_file(arguments.symbols_path, root),
+        patterns=[],
+    )
+
+
 def _attachment(arguments: LaunchArguments, root: Path) -> session.Launch:
-    """Of a process that may be attached to as far as can be seen from here. Errors: VALIDATION_ERROR, PROCESS_EXITED, FRIDA_ATTACH_FAILED."""
-    given = [name for name in ("command", *_LAUNCH_ONLY) if name in arguments.model_fields_set]
-    if given:
-        what = f"`{given[0]}` goes with a program that is started, not with `pid`."
-        raise StrobeError(Code.VALIDATION_ERROR, what, "Give either `command` or `pid`.", value=given[0])
+    """Of a process that may be attached to as far as can be seen from here."""
     assert arguments.pid is not None  # who calls has looked
     running = look_at(arguments.pid)
     check_attachable(running, os.geteuid())
@@ -198,7 +231,6 @@ TOOL: Final = Tool(
     text=launch_text,
     cuttable=("warnings", "nextSteps"),
     later={
-        "coreFile": "Core dumps come later. Run the program with `command`: a crash is recorded with its stack.",
         "channels": "Leave it out: stdin, stdout and stderr are always there.",
     },
 )

@@ -9,7 +9,7 @@ from mcp.types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from actors.gateway.sessions import ended_words, is_live, record_of
+from actors.gateway.sessions import ended_words, is_live, of_core, record_of
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
 from strobe.model.session import SessionRecord
@@ -58,7 +58,7 @@ async def run(arguments: MemoryArguments, call: Call) -> Result:
     _check(arguments)
     targets = [_target(one, index, arguments.action) for index, one in enumerate(arguments.targets)]
     record = await record_of(call, arguments.session_id)
-    if not is_live(record):
+    if not (is_live(record) or of_core(record)):
         raise _gone(record)
     try:
         return await _asked(arguments, targets, record, call)

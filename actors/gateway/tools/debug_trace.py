@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from actors.gateway.command import project_folder
-from actors.gateway.sessions import ended_words, is_live, record_of
+from actors.gateway.sessions import ended_words, is_live, of_core, record_of
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
 from strobe.model.pending import PendingChange, PendingSet
@@ -88,6 +88,9 @@ async def run(arguments: TraceArguments, call: Call) -> Result:
     if arguments.session_id is None:
         return await _pending(arguments, call)
     record = await record_of(call, arguments.session_id)
+    if of_core(record):
+        what = f"{record.session_id} is a core dump: nothing in it runs, so nothing can be traced."
+        raise StrobeError(Code.PROCESS_EXITED, what, "Launch the program with `command` to trace it.", value=record.session_id)
     return await (_runtime if is_live(record) else _ended)(arguments, record, call)
 
 

@@ -42,7 +42,7 @@ class MemoryAnswers:
     @handles(WriteMemory, completes=True)
     async def write_memory(self, ask: WriteMemory, context: Context) -> MemoryReply:
         del context
-        target, looking = self._memory(len(ask.targets))
+        target, looking = self._memory(len(ask.targets), living=True)
         _, look, warnings = await looking.with_look(Request.of(ask.targets), 1, _nothing)
         results = await asyncio.to_thread(write_all, look, str(target.pool.path), ask.tokens)
         return MemoryReply(results=results, warnings=warnings)
@@ -50,7 +50,7 @@ class MemoryAnswers:
     @handles(PollMemory, completes=True)
     async def poll_memory(self, ask: PollMemory, context: Context) -> PollReply:
         del context
-        target, looking = self._memory(len(ask.targets))
+        target, looking = self._memory(len(ask.targets), living=True)
         polls = self._polls = self._polls if self._polls is not None else {}
         if len(polls) >= POLLS_MAX:
             what = f"{POLLS_MAX} polls of this session run already."
@@ -79,9 +79,13 @@ class MemoryAnswers:
         for poll in list((self._polls or {}).values()):
             await asyncio.to_thread(poll.join if target_gone else poll.stop)
 
-    def _memory(self, targets: int) -> tuple[Target, Looking]:
+    def _memory(self, targets: int, *, living: bool = False) -> tuple[Target, Looking]:
         target, tracing = self._launched()
-        target.require_running()
+        if target.core is None:
+            target.require_running()
+        elif living:
+            what = f"{target.session_id} is a core dump: it can be read, not written or polled."
+            raise StrobeError(Code.PROCESS_EXITED, what, 'Use action "read".', value=target.session_id)
         if not 1 <= targets <= TARGETS_MAX:
             raise StrobeError(Code.LIMIT_EXCEEDED, f"{targets} targets; one call takes 1 to {TARGETS_MAX}.", "Make several calls.", value=targets)
         if self._looking is None or self._looking[0] is not target:

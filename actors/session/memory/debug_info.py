@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from actors.session.memory.thread_locals import DESCRIPTORS
-from actors.session.modules import is_own, mapped_modules
+from actors.session.modules import is_own
 from actors.session.target import Asker, Target
 from strobe.model.probe import Module
 from strobe.protocol.indexer import FramesReply, Symbolise, Variables, VariablesReply
@@ -44,7 +44,7 @@ class DebugInfo:
 
     async def about(self, names: set[str], types: set[str], codes: set[int], functions: set[int]) -> Known:
         """`codes`: addresses in the process that vtable pointers hold; `functions`: those that function pointers hold."""
-        modules = mapped_modules(self._target.require_running())
+        modules = self._target.modules()
         placed = [(module.path, address - module.bias) for address in sorted(codes) if (module := _holding(modules, address))]
         key: Key = (tuple(sorted(names)), tuple(sorted(types)), tuple(placed), tuple((module.path, module.bias) for module in modules))
         known = self._kept.get(key)
@@ -63,7 +63,7 @@ class DebugInfo:
         names, types, codes, _ = key
         launch = self._target.journal.launch
         paths = [module.path for module in modules]
-        program = _program(self._target.pid, launch.command)
+        program = launch.command if self._target.core is not None else _program(self._target.pid, launch.command)
         paths = [program, *(path for path in paths if path != program)]
         own = [path for path in paths if is_own(path, program)]
         ask = Variables(

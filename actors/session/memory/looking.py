@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 from actors.session.memory.debug_info import DebugInfo, Known
 from actors.session.memory.live import LiveMemory
+from actors.session.memory.of_core import CoreMemory, CoreThreadLocals
 from actors.session.memory.places import Places
 from actors.session.memory.request import Request, Wanted, outcome_of
 from actors.session.memory.showing import Shower
@@ -70,7 +71,7 @@ class Looking:
         self._target = target
         self._lock = lock
         self._info = DebugInfo(actor, target)
-        self._locals = ThreadLocals(target.pid)
+        self._locals = ThreadLocals(target.pid) if target.core is None else CoreThreadLocals(target.core)
         self._formatters: tuple[str, Formatters, list[str]] | None = None
 
     async def with_look(self, request: Request, depth: int, work: Callable[[Look], T]) -> tuple[T, Look, list[str]]:
@@ -81,7 +82,7 @@ class Looking:
         functions: set[int] = set()
         for round_ in range(ROUNDS):
             known = await self._info.about(request.names, request.types, codes, functions)
-            look = Look(request, known, LiveMemory(self._target.require_running()), formatters, self._locals, depth)
+            look = Look(request, known, self._memory(), formatters, self._locals, depth)
             done = await self._worked(look, work)
             fresh = (look.symbols.wanted_codes - codes, look.symbols.wanted_functions - functions)
             if not any(fresh) or round_ == ROUNDS - 1:
@@ -89,6 +90,10 @@ class Looking:
             codes |= fresh[0]
             functions |= fresh[1]
         return done, look, [*warnings, *known.reply.problems, *_incomplete(known)]
+
+    def _memory(self) -> LiveMemory:
+        core = self._target.core
+        return LiveMemory(self._target.require_running()) if core is None else CoreMemory(core)
 
     async def _worked(self, look: Look, work: Callable[[Look], T]) -> T:
         if any(one.kind == "thread_local" for found in look.known.reply.variables.values() for one in found):

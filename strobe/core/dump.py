@@ -1,0 +1,219 @@
+"""One core dump, opened: its threads, its memory, what was mapped. What it does not hold of files is read from those, as long as they are the same."""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+import os
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from strobe.core.notes import MappedFile, Notes, Thread
+from strobe.errors import Code, StrobeError
+from strobe.preflight.elf import BrokenElf, Elf
+
+ET_CORE: Final = 4
+EM_X86_64: Final = 62
+PT_LOAD: Final = 1
+PT_NOTE: Final = 4
+NT_GNU_BUILD_ID: Final = 3
+AT_PHDR: Final = 3
+SEGMENTS_MAX: Final = 1 << 20
+PN_XNUM: Final = 0xFFFF
+_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
+_SEGMENT: Final = struct.Struct("<IIQQQQQQ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    start: int
+    end: int
+    saved: int  # bytes of it that the dump holds
+    offset: int
+    flags: int
+
+
+@dataclass
+class Core:
+    """`changed`: files that are not what they were, or are gone, and why, in words."""
+
+    path: Path
+    content: mmap.mmap
+    notes: Notes = field(default_factory=Notes)
+    loads: list[_Load] = field(default_factory=list)
+    changed: dict[str, str] = field(default_factory=dict)
+    _starts: list[int] = field(default_factory=list)
+    _open: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, path: Path) -> Core:
+        """Errors: VALIDATION_ERROR when it is no core dump that can be read."""
+        try:
+            with path.open("rb") as file:
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise _refused(path, f"it cannot be read ({getattr(error, 'strerror', None) or 'it is empty'})") from None
+        core = cls(path, content)
+        try:
+            core._read()
+        except (struct.error, ValueError) as error:
+            content.close()
+            raise _refused(path, f"it is broken or cut off ({error})") from None
+        except StrobeError:
+            content.close()
+            raise
+        return core
+
+    def close(self) -> None:
+        self.content.close()
+        for file in self._open.values():
+            os.close(file)
+        self._open.clear()
+
+    @property
+    def threads(self) -> list[Thread]:
+        return self.notes.threads
+
+    @property
+    def pid(self) -> int:
+        return self.notes.pid or self.threads[0].tid
+
+    @property
+    def signo(self) -> int:
+        """The signal that it died of; 0: it was saved while it lived."""
+        return self.threads[0].signo or self.notes.signo
+
+    @property
+    def program(self) -> str:
+        """Path of the executable, as it was mapped."""
+        headers = self.notes.auxiliary.get(AT_PHDR, 0)
+        found = next((file.path for file in self.notes.files if file.start <= headers < file.end), None)
+        return found or next((file.path for file in self.notes.files), self.notes.name)
+
+    def check_files(self) -> None:
+        """Compares build-ids: of each mapped ELF file as it was and as it is now. Fills `changed`."""
+        for file in self.notes.files:
+            if file.offset or file.path in self.changed or not file.path.startswith("/"):
+                continue
+            was = self._build_id(file.start)
+            try:
+                with Elf.open(Path(file.path)) as elf:
+                    now = elf.build_id
+            except BrokenElf:
+                continue  # it is no ELF file: data
+            except OSError as error:
+                self.changed[file.path] = f"it cannot be read here ({error.strerror})"
+                continue
+            if was is not None and now is not None and was != now:
+                self.changed[file.path] = f"it is another build now (build-id {now[:12]}, the core's is {was[:12]})"
+
+    def read(self, address: int, size: int) -> bytes:
+        """As many of the bytes as are known: none where nothing was saved and no file has them."""
+        found = bytearray()
+        while len(found) < size:
+            piece = self._piece(address + len(found), size - len(found))
+            if not piece:
+                break
+            found += piece
+        return bytes(found)
+
+    def maps(self) -> str:
+        """Like /proc/PID/maps (proc(5)), as far as a dump tells. Files that have changed are left out."""
+        lines = []
+        for load in self.loads:
+            flags = "".join(letter if load.flags & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1))) + "p"
+            file = self._file_at(load.start)
+            name = f" {file.path}" if file is not None and file.path not in self.changed else ""
+            offset = file.offset + load.start - file.start if file is not None else 0
+            lines.append(f"{load.start:x}-{load.end:x} {flags} {offset:08x} 00:00 0{name}\n")
+        return "".join(lines)
+
+    def _read(self) -> None:
+        ident, kind, machine, _, _, table, *_, entry_bytes, count, _, _, _ = _HEADER.unpack_from(self.content)
+        if ident[:6] != b"\x7fELF\x02\x01" or kind != ET_CORE:
+            raise _refused(self.path, "it is no core dump of a 64-bit program")
+        if machine != EM_X86_64:
+            raise _refused(self.path, "it is of another machine")
+        if count == PN_XNUM:  # elf(5): then the first section header has the number
+            count = struct.unpack_from("<I", self.content, _HEADER.unpack_from(self.content)[6] + 44)[0]
+        for number in range(min(count, SEGMENTS_MAX)):
+            segment, flags, offset, start, _, saved, size, _ = _SEGMENT.unpack_from(self.content, table + number * entry_bytes)
+            if segment == PT_LOAD and size:
+                held = max(0, min(saved, len(self.content) - offset))
+                self.loads.append(_Load(start, start + size, held, offset, flags))
+            elif segment == PT_NOTE:
+                self._take_notes(self.content[offset : offset + saved])
+        self.loads.sort(key=lambda load: load.start)
+        self._starts = [load.start for load in self.loads]
+        if not self.threads:
+            raise _refused(self.path, "it holds no thread")
+
+    def _take_notes(self, content: bytes) -> None:
+        at = 0
+        while at + 12 <= len(content):
+            name_bytes, body_bytes, kind = struct.unpack_from("<III", content, at)
+            name, body = at + 12, at + 12 + (name_bytes + 3 & ~3)
+            self.notes.take(content[name : name + name_bytes].rstrip(b"\0"), kind, content[body : body + body_bytes])
+            at = body + (body_bytes + 3 & ~3)
+
+    def _piece(self, address: int, size: int) -> bytes:
+        index = bisect.bisect_right(self._starts, address) - 1
+        load = self.loads[index] if index >= 0 else None
+        if load is None or address >= load.end:
+            return b""
+        size = min(size, load.end - address)
+        within = address - load.start
+        if within < load.saved:
+            size = min(size, load.saved - within)
+            return self.content[load.offset + within : load.offset + within + size]
+        return self._of_file(address, size)
+
+    def _of_file(self, address: int, size: int) -> bytes:
+        file = self._file_at(address)
+        if file is None or file.path in self.changed:
+            return b""
+        if file.path not in self._open:
+            try:
+                self._open[file.path] = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError as error:
+                self.changed[file.path] = f"it cannot be read here ({error.strerror})"
+                return b""
+        return os.pread(self._open[file.path], min(size, file.end - address), file.offset + address - file.start)
+
+    def _file_at(self, address: int) -> MappedFile | None:
+        return next((file for file in self.notes.files if file.start <= address < file.end), None)
+
+    def _build_id(self, start: int) -> str | None:
+        """Of the ELF image that was mapped at `start`; None where its first page is not saved, or has none."""
+        load = next((load for load in self.loads if load.start <= start < load.end and load.start + load.saved > start), None)
+        if load is None:
+            return None
+        head = self.content[load.offset + start - load.start : load.offset + min(load.saved, 4096)]
+        if len(head) < 64 or head[:4] != b"\x7fELF":
+            return None
+        table, entry_bytes, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
+        for number in range(count):
+            if table + (number + 1) * entry_bytes > len(head):
+                return None
+            kind, _, offset, _, _, size, _, _ = _SEGMENT.unpack_from(head, table + number * entry_bytes)
+            found = _gnu_build_id(head[offset : offset + size]) if kind == PT_NOTE else None
+            if found is not None:
+                return found
+        return None
+
+
+def _gnu_build_id(content: bytes) -> str | None:
+    at = 0
+    while at + 12 <= len(content):
+        name_bytes, body_bytes, kind = struct.unpack_from("<III", content, at)
+        body = at + 12 + (name_bytes + 3 & ~3)
+        if kind == NT_GNU_BUILD_ID and content[at + 12 : at + 16] == b"GNU\0":
+            return content[body : body + body_bytes].hex()
+        at = body + (body_bytes + 3 & ~3)
+    return None
+
+
+def _refused(path: Path, why: str) -> StrobeError:
+    return StrobeError(Code.VALIDATION_ERROR, f"{path} cannot be opened as a core dump: {why}.", "Give a core file of a 64-bit program.", value=str(path))
