@@ -117,9 +117,20 @@ def _pool(ask: Launch, facts: Preflight, found: RecorderReply) -> Pool:
     if not facts.injectable:
         return create_pool(path, LEAST_CHUNKS)
     assert ask.attach is not None  # attach() has it
-    bounded = resource.prlimit(ask.attach.pid, resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY  # room for growth counts as mapped
+    bounded = _address_space(ask.attach.pid) != resource.RLIM_INFINITY  # room for growth counts as mapped
     most = (found.pool_bytes - CHUNKS_OFFSET) // CHUNK_BYTES if found.pool_bytes else DEFAULT_CHUNKS if bounded else MOST_CHUNKS
     return create_pool(path, min(DEFAULT_CHUNKS, most), chunks_most=most if most > DEFAULT_CHUNKS else 0)
+
+
+def _address_space(pid: int) -> int:
+    try:
+        return resource.prlimit(pid, resource.RLIMIT_AS)[0]
+    except ProcessLookupError:
+        raise _gone(pid) from None
+
+
+def _gone(pid: int) -> StrobeError:
+    return StrobeError(Code.PROCESS_EXITED, f"Process {pid} has ended.", "Find the pid of the one that runs now.", value=pid)
 
 
 def _watch(ask: Launch, folder: Path) -> Keeper:
@@ -204,7 +215,12 @@ def _take_over_recorder(target: Target, found: RecorderReply) -> int:
     """The recorder of a session that is over records for this one. Answers how many functions that one had left patched."""
     assert found.remote_address is not None  # of one that is ours
     journal = target.journal
-    left = leftover_patches(target.pid, frozenset(one.hook for one in found.internals))
+    try:
+        left = leftover_patches(target.pid, frozenset(one.hook for one in found.internals))
+    except PermissionError as error:
+        raise refused(target.pid, f"{error.filename} may not be read", "Start it anew, then attach.") from None
+    except OSError:
+        raise _gone(target.pid) from None
     if left:
         patching.restore(target.pid, left)
     bind_pool(target.pid, found.remote_address, (found.start, found.end), target.pool.path)

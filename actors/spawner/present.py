@@ -50,6 +50,8 @@ def _describe(pid: int, first: Mapping, mappings: Sequence[Mapping], pool: Mappi
         internals = _internals(memory, at)
         loading = [one for one in internals if one.symbol == LOADING]
         sees = any(_is_hooked(memory, one.address) for one in find_internals(loading, mappings, first.path))
+    except OSError:  # its memory went with it
+        raise gone(pid) from None
     finally:
         os.close(memory)
     last = max(one.end for one in mappings if one.path == first.path)

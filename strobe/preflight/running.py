@@ -30,6 +30,7 @@ class Running:
     cwd: str
     command: tuple[str, ...]
     group: int  # the process it is a thread of; itself
+    threads: int
     tracer: int
     kernel: bool
     same_namespace: bool  # of pids, and sees this one's files
@@ -37,13 +38,16 @@ class Running:
 
 
 def look_at(pid: int) -> Running:
-    """Errors: PROCESS_EXITED when there is no such process."""
+    """Errors: PROCESS_EXITED when there is no such process; FRIDA_ATTACH_FAILED when it may not be looked at (hidepid of proc(5))."""
     folder = Path(f"/proc/{pid}")
     try:
         head, _, rest = (folder / "stat").read_text(errors="replace").rpartition(")")
         fields = rest.split()
         status = dict(line.split(":\t", 1) for line in (folder / "status").read_text(errors="replace").splitlines() if ":\t" in line)
         command = (folder / "cmdline").read_bytes()
+        threads = len(list((folder / "task").iterdir()))
+    except PermissionError:
+        raise refused(pid, "it may not be looked at: it is another user's", "Run Strobe as that user, or start the program as yourself.") from None
     except (FileNotFoundError, ProcessLookupError):
         raise StrobeError(Code.PROCESS_EXITED, f"There is no process {pid}.", "Find its pid anew: it may have ended.", value=pid) from None
     program = _link(folder / "exe")
@@ -57,6 +61,7 @@ def look_at(pid: int) -> Running:
         cwd=_link(folder / "cwd"),
         command=tuple(part.decode(errors="replace") for part in command.rstrip(b"\0").split(b"\0")) if command else (),
         group=int(status["Tgid"]),
+        threads=threads,
         tracer=int(status["TracerPid"]),
         kernel=bool(int(fields[6]) & PF_KTHREAD),
         same_namespace=_same_namespace(folder, program),
@@ -66,6 +71,8 @@ def look_at(pid: int) -> Running:
 
 def check_attachable(it: Running, uid: int) -> None:
     """`uid`: of who wants to attach. Errors: FRIDA_ATTACH_FAILED, PROCESS_EXITED; the process is not touched."""
+    if it.state == "Z" and it.threads > 1:
+        raise refused(it.pid, "its main thread has ended, and there is no other way in", "Launch it with `command` to have the recorder in it before.")
     if it.state in "ZX":
         step = "Its exit status is for its parent to take; start it again to debug it."
         raise StrobeError(Code.PROCESS_EXITED, f"Process {it.pid} ({it.name}) has ended: it is a zombie.", step, value=it.pid)

@@ -237,6 +237,24 @@ async def test_strobe_itself_and_threads_are_refused(one: Strobe, shared_home: P
         assert f"thread of process {process.pid}" in await refusal(one, thread, "FRIDA_ATTACH_FAILED")
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes a pid namespace here")
+async def test_a_process_of_a_container_is_refused(one: Strobe) -> None:
+    with foreign(require("unshare"), "--pid", "--fork", "/bin/sh", "-c", "echo up; read line") as process:
+        process.until_said(b"up")
+        inner = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+        assert "container" in await refusal(one, inner, "FRIDA_ATTACH_FAILED")
+        process.say(b"go\n")
+        assert process.end(None)[2] == 0
+
+
+async def test_a_child_of_a_launched_program_belongs_to_its_session(one: Strobe) -> None:
+    script = "import os, time\nchild = os.fork()\nprint(child, flush=True) if child else None\ntime.sleep(300)"
+    launched = await one.call("debug_launch", command=sys.executable, args=["-c", script], projectRoot=str(TARGETS))
+    child = int((await eventually(one, launched["sessionId"], "stdout"))["text"])
+    assert launched["sessionId"] in await refusal(one, child, "SESSION_EXISTS")
+    await stop(one, launched["sessionId"], kill=True)
+
+
 @pytest.mark.parametrize("kind", ["static", "static-pie", "musl", "tsan"])
 async def test_what_cannot_be_entered_is_watched_and_not_hurt(one: Strobe, kind: str) -> None:
     flags, compiler = {"static": ("-static", None), "static-pie": ("-static-pie", None), "musl": ("-O1", "musl-gcc"), "tsan": ("-fsanitize=thread", None)}[kind]

@@ -16,8 +16,8 @@ from strobe.preflight.loaded import is_loaded, wait_loaded
 from strobe.preflight.running import Running, check_attachable, check_permitted, look_at, may_trace_all
 
 ANYONE = Running(
-    pid=71, name="server", state="S", start_ticks=5, uids=(1000, 1000, 1000, 1000), program="/opt/server", cwd="/", command=("server",), group=71, tracer=0,
-    kernel=False, same_namespace=True, ours=False,
+    pid=71, name="server", state="S", start_ticks=5, uids=(1000, 1000, 1000, 1000), program="/opt/server", cwd="/", command=("server",), group=71, threads=1,
+    tracer=0, kernel=False, same_namespace=True, ours=False,
 )  # fmt: skip
 
 
@@ -30,6 +30,7 @@ def test_an_ordinary_process_of_ones_own() -> None:
     [
         ({"state": "Z"}, Code.PROCESS_EXITED, "zombie"),
         ({"state": "X"}, Code.PROCESS_EXITED, "71"),
+        ({"state": "Z", "threads": 3}, Code.FRIDA_ATTACH_FAILED, "main thread has ended"),
         ({"kernel": True}, Code.FRIDA_ATTACH_FAILED, "kernel"),
         ({"group": 70}, Code.FRIDA_ATTACH_FAILED, "thread of process 70"),
         ({"ours": True}, Code.FRIDA_ATTACH_FAILED, "Strobe's own"),
