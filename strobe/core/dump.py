@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import bisect
+import errno
 import mmap
 import os
+import stat
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +60,7 @@ class Core:
         core = cls(path, content)
         try:
             core._read()
-        except (struct.error, ValueError) as error:
+        except (struct.error, ValueError, OverflowError) as error:
             content.close()
             raise _refused(path, f"it is broken or cut off ({error})") from None
         except StrobeError:
@@ -98,6 +100,9 @@ class Core:
             if file.offset or file.path in self.changed or not file.path.startswith("/"):
                 continue
             was = self._build_id(file.start)
+            if not _is_regular(file.path):
+                self.changed[file.path] = "there is no such file here"
+                continue
             try:
                 with Elf.open(Path(file.path)) as elf:
                     now = elf.build_id
@@ -125,7 +130,8 @@ class Core:
         for load in self.loads:
             flags = "".join(letter if load.flags & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1))) + "p"
             file = self._file_at(load.start)
-            name = f" {file.path}" if file is not None and file.path not in self.changed else ""
+            path = file.path.replace("\n", "\\012") if file is not None and file.path not in self.changed else ""  # as the kernel shows it
+            name = f" {path}" if path else ""
             offset = file.offset + load.start - file.start if file is not None else 0
             lines.append(f"{load.start:x}-{load.end:x} {flags} {offset:08x} 00:00 0{name}\n")
         return "".join(lines)
@@ -176,11 +182,16 @@ class Core:
             return b""
         if file.path not in self._open:
             try:
+                if not _is_regular(file.path):
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
                 self._open[file.path] = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
             except OSError as error:
                 self.changed[file.path] = f"it cannot be read here ({error.strerror})"
                 return b""
-        return os.pread(self._open[file.path], min(size, file.end - address), file.offset + address - file.start)
+        try:
+            return os.pread(self._open[file.path], min(size, file.end - address), file.offset + address - file.start)
+        except (OSError, OverflowError):  # an offset that no file has
+            return b""
 
     def _file_at(self, address: int) -> MappedFile | None:
         return next((file for file in self.notes.files if file.start <= address < file.end), None)
@@ -202,6 +213,14 @@ class Core:
             if found is not None:
                 return found
         return None
+
+
+def _is_regular(path: str) -> bool:
+    """A dump may name anything: a pipe would be waited for."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 (a path that no Path can be made of is no file)
+    except (OSError, ValueError):
+        return False
 
 
 def _gnu_build_id(content: bytes) -> str | None:

@@ -292,6 +292,30 @@ async def test_python_s_own_functions(one: Strobe) -> None:
         assert process.end(None) == ("4\n6\n2\n", "", 0)
 
 
+async def test_what_is_too_much_to_copy_is_counted_to_the_byte(one: Strobe) -> None:
+    script = "import os, sys\nfor line in sys.stdin:\n    data = b'0123456789abcdef' * 16 * int(line)\n    while data: data = data[os.write(1, data):]\n"
+    with foreign(sys.executable, "-c", script) as process:
+        process.say(b"1\n")
+        process.until_said(b"abcdef" + b"0123456789abcdef" * 15)
+        session = (await attach(one, process.pid))["sessionId"]
+        for count in (3, 500, 20_000):  # of 256 bytes: less than a record, many records, more than is copied of one write
+            process.say(b"%d\n" % count)
+        deadline = time.monotonic() + EVENT_S
+        while len(process.out) < 256 * 20_504:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+        status = await one.status(session)
+        while status["outputBytes"]["stdout"] < 256 * 20_503:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.02)
+            status = await one.status(session)
+        await stop(one, session, retain=True)
+        kept = (await one.rows(session, "SELECT sum(length(text)) FROM output_v"))[0][0]
+        lost = status.get("losses", {}).get("outputBytes", 0)
+        assert kept + lost == 256 * 20_503
+        assert kept >= 256 * 503 and lost >= 256 * 20_000 - (1 << 20)
+
+
 async def test_a_process_that_has_just_been_started(one: Strobe) -> None:
     """Attached to while the dynamic linker is at work, it is neither ended nor missed."""
     for _ in range(2):
