@@ -113,9 +113,11 @@ async def test_missing_folders(strobe: Strobe, tmp_path: Path) -> None:
 
 
 async def test_what_comes_later_is_refused_by_name(strobe: Strobe) -> None:
-    for field, value in (("channels", []),):
-        content = await refused(strobe, "debug_launch", "VALIDATION_ERROR", projectRoot=str(TARGETS), **{field: value})
-        assert content["value"] == field
+    content = await refused(strobe, "debug_launch", "VALIDATION_ERROR", projectRoot=str(TARGETS), channels=[])
+    assert content["value"] == "channels"
+    several = {"command": "/bin/true", "pid": 1 << 22, "coreFile": "/tmp/core"}
+    for given in ((), ("command", "pid"), ("command", "coreFile"), ("pid", "coreFile")):
+        await refused(strobe, "debug_launch", "VALIDATION_ERROR", projectRoot=str(TARGETS), **{name: several[name] for name in given})
     content = await refused(strobe, "debug_trace", "VALIDATION_ERROR", budget={"eventsPerSecond": 0})
     assert "eventsPerSecond" in content["value"]
 
