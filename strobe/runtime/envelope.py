@@ -73,11 +73,23 @@ def parse(frames: Sequence[bytes]) -> Envelope:
     try:
         head = unpack(packed)
         if head["proto"] != PROTO:
-            raise EnvelopeError(f"protocol {head['proto']!r}, this is {PROTO}")
-        header = Header(str(head["id"]), Kind(head["kind"]), str(head["type"]), str(head["cause"]), int(head["deadline_ms"]))
+            raise EnvelopeError(f"another protocol, this is {PROTO}")
+        header = Header(_text(head["id"]), Kind(_text(head["kind"])), _text(head["type"]), _text(head["cause"]), _time(head["deadline_ms"]))
         return Envelope(to.decode(), sender.decode(), header, body)
     except (ValueError, KeyError, TypeError, UnicodeDecodeError, msgpack.UnpackException) as error:
-        raise EnvelopeError(f"unreadable header: {error!r}") from error
+        raise EnvelopeError(f"unreadable header: {type(error).__name__}: {error}"[:200]) from error
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} instead of a text")
+    return value
+
+
+def _time(value: Any) -> int:
+    if not isinstance(value, int) or not 0 <= value < 1 << 63:
+        raise TypeError("no time")
+    return value
 
 
 def pack(value: Any) -> bytes:
