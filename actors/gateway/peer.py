@@ -85,5 +85,5 @@ _NOT_JSON: Final = object()
 def _parsed(line: bytes) -> Any:
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _NOT_JSON

@@ -57,11 +57,14 @@ class Conversation:
     def from_client(self, line: bytes, now: float) -> None:
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):  # or nested a thousand deep
             self._error(None, PARSE_ERROR, "Not JSON.")
             return
         if not isinstance(message, dict):
             self._error(None, INVALID_REQUEST, "Not a JSON-RPC 2.0 message: one object a line.")
+            return
+        if "method" in message and not _is_id(message.get("id", "")):
+            self._error(None, INVALID_REQUEST, "A request's id is a text or a whole number.")
             return
         if message.get("method") == "initialize" and "id" in message:
             self._take_initialize(line, message)
@@ -216,7 +219,11 @@ class Conversation:
         self._say({"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": text}})
 
     def _say(self, message: Json) -> None:
-        self.to_client.append(json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode())
+        self.to_client.append(json.dumps(message, separators=(",", ":")).encode())
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _is_request(message: Json) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +37,7 @@ def test_noise_is_refused_and_never_more_than_refused(frames: list[bytes]) -> No
 
 @pytest.mark.parametrize(
     "change",
-    [{"proto": PROTO + 1}, {"kind": "shout"}, {"deadline_ms": "soon"}, {"id": None, "kind": None}],
+    [{"proto": PROTO + 1}, {"proto": [[]]}, {"kind": "shout"}, {"deadline_ms": "soon"}, {"deadline_ms": math.inf}, {"deadline_ms": -1}, {"id": None}],
 )
 def test_other_protocols_and_kinds_are_refused(change: dict[str, object]) -> None:
     head = {"proto": PROTO, "id": "1", "cause": "", "kind": "ask", "type": "t", "deadline_ms": 0} | change

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from strobe.cli.conversation import CARD_AFTER_S, UNAVAILABLE, VERSION_KEY, WAIT_S, WAITING_MAX, Conversation
+from strobe.cli.conversation import CARD_AFTER_S, INVALID_REQUEST, UNAVAILABLE, VERSION_KEY, WAIT_S, WAITING_MAX, Conversation
 
 CARD: dict[str, Any] = {
     "latest": "B",
@@ -182,11 +182,25 @@ def test_what_waits_is_bounded(talk: Conversation) -> None:
     assert len(sent(talk)) == WAITING_MAX
 
 
-@pytest.mark.parametrize(("line", "code"), [(b"{", -32700), (b"\xff\xfe", -32700), (b"[]", -32600), (b"3", -32600)])
+@pytest.mark.parametrize(("line", "code"), [(b"{", -32700), (b"[" * 5000, -32700), (b"\xff\xfe", -32700), (b"[]", -32600), (b"3", -32600)])
 def test_what_is_no_message_is_answered(talk: Conversation, line: bytes, code: int) -> None:
     talk.from_client(line, 0)
     (told,) = said(talk)
     assert told["id"] is None and told["error"]["code"] == code
+
+
+@pytest.mark.parametrize("number", [None, True, 1.5, [], {}, [[1]]])
+def test_an_id_of_another_kind_is_refused(talk: Conversation, number: Any) -> None:
+    """The gateway would answer without it, and its answer would be waited for."""
+    open_talk(talk)
+    talk.from_client(request(number, "ping"), 0)
+    (told,) = said(talk)
+    assert told["id"] is None and told["error"]["code"] == INVALID_REQUEST and not talk.owes_answers and not sent(talk)
+
+
+def test_an_id_that_is_no_unicode_is_given_back_as_it_came(talk: Conversation) -> None:
+    talk.from_client(request("\ud800", "initialize"), 0)
+    assert said(talk)[0]["id"] == "\ud800"
 
 
 def test_oversized_line_is_answered_with_its_id(talk: Conversation) -> None:
