@@ -122,8 +122,8 @@ class Resolver:
         found: list[tuple[Binary, int, Match]] = []
         for module in modules:
             binary = self._binary(module)
-            if binary is not None:
-                found += [(binary, address, match) for address, match in sorted(match_names(binary, pattern, skipped).items())]
+            if binary is not None and len(found) <= self._limit:
+                found += [(binary, address, match) for address, match in sorted(match_names(binary, pattern, skipped, self._limit + 1 - len(found)).items())]
         return found
 
     def _match_sources(self, modules: list[str], pattern: Pattern, skipped: Skipped) -> list[tuple[Binary, int, Match]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from strobe.model.session import Capabilities
+from strobe.render.values import count
 
 
 def guidance(hooked: int, matched: int | None, refused: int, patterns: list[str], *, waiting: bool = False) -> str:
@@ -24,7 +25,7 @@ def next_steps(session_id: str, can: Capabilities, patterns: list[str], matched:
     """Concrete calls, most useful first."""
     steps = []
     if matched:
-        steps.append(f'debug_query {{"sessionId": "{session_id}", "view": "callTree"}} shows what the {matched:,} traced functions did')
+        steps.append(f'debug_query {{"sessionId": "{session_id}", "view": "callTree"}} shows what the {count(matched, "traced function")} did')
     elif patterns:
         steps.append(f'debug_trace {{"sessionId": "{session_id}"}} says why the pending patterns matched nothing')
     steps.append(f'debug_query {{"sessionId": "{session_id}"}} reads its output and events')

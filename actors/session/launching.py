@@ -171,8 +171,8 @@ def finding_of(facts: Preflight, ask: Launch, recorder: str, *, has_symbols: boo
 async def _install(tracing: Tracing, ask: Launch, stages: Stages) -> tuple[ModuleFacts, int, list[str]]:
     """Recorder, pending patterns and crash handlers, before the program's first instruction.
 
-    While the spawner enters the target and runs it to its entry point, its symbols are looked up. Its own shared libraries are mapped only
-    after that: their functions are looked up then.
+    While the spawner enters the target and runs it to its entry point, its symbols are looked up. Shared libraries are mapped only after that:
+    functions of its own are looked up then, and for what matched nothing those of the system.
     """
     target, probes = tracing.target, tracing.target.journal.probes
     probes.patterns = probes.changed_patterns(ask.patterns, [])
@@ -182,7 +182,8 @@ async def _install(tracing: Tracing, ask: Launch, stages: Stages) -> tuple[Modul
     files = parse_mapped(maps_text(target.pid)) if probes.patterns or ask.watches else []
     tracing.libraries.look(files)
     mapped = [one.module for one in files]
-    if any(is_own(module.path, program) and module.path != program for module in mapped):
+    own_libraries = any(is_own(module.path, program) and module.path != program for module in mapped)
+    if own_libraries or not tracing.resolving.all_match(probes.patterns):
         wanted, warnings = await tracing.resolving.resolve(probes.patterns, mapped)
     if ask.watches:
         warnings = [*warnings, *await watch_pending(tracing, ask, mapped)]

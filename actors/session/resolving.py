@@ -40,6 +40,10 @@ class Resolving:
             warnings.append(f"More than {HOOKS_MAX:,} functions match; the first {HOOKS_MAX:,} are traced. Narrow the patterns.")
         return placed(reply.places, modules), warnings
 
+    def all_match(self, patterns: Sequence[str]) -> bool:
+        """Whether each of them matched something when it was asked for."""
+        return all(self._matched.get(pattern) for pattern in patterns)
+
     async def _elsewhere(self, pattern: str, modules: Sequence[Module]) -> str:
         """A library near the program that would answer to `pattern`, in words."""
         root = self._target.journal.project_root

@@ -3,7 +3,8 @@
  * the process by ptrace: it has to pass them on). That is right only while
  *
  *   - the kernel calls the recorder's gate for both signals. A handler of the program's own is called through the gate: the kernel has its
- *     flags and mask, the gate jumps to it (sigaction is patched, recorder_signals.c). While the program ignores one of them, or has a handler
+ *     flags and mask, and SA_SIGINFO, without which it does not say what the fault was (arch/x86/kernel/signal_64.c); the gate jumps to it
+ *     (sigaction is patched, recorder_signals.c). While the program ignores one of them, or has a handler
  *     for one fault alone (SA_RESETHAND), reading is slow. Now and then the kernel is asked, because a handler may have been installed by a
  *     system call of the program's own; where libc could not be patched (a program linked statically), at each event;
  *   - neither is blocked in the thread: the kernel ends a process that faults so. The mask is known when a thread is first seen. A thread that
@@ -19,7 +20,6 @@
 #define UNIT_BLOCK 256u
 #define SEGV 11
 #define BUS 7
-#define FLAG_ONSTACK 0x08000000ull
 #define FLAG_RESETHAND 0x80000000ull
 #define CONTEXT_RIP (5 + 16) /* words: uc_flags, uc_link and uc_stack, then gregset_t */
 #define CONTEXT_R8 5
@@ -28,6 +28,7 @@
 
 uint32_t faults_ours = FAULTS_UNBLOCKED;
 static uint64_t handlers[2]; /* the program's, for SIGSEGV and SIGBUS; 0: none */
+static bool plain[2];        /* they were installed without SA_SIGINFO */
 static uint32_t mask_doubts; /* a thread has DOUBT_MASK */
 extern const int32_t strobe_fault_table[3][3];
 
@@ -191,6 +192,7 @@ NOINLINE bool faults_ask(struct thread *thread, struct faults *faults)
 static void forward(int signo, uint64_t handler, uint64_t flags)
 {
     SHARED_STORE(&handlers[index_of(signo)], handler);
+    plain[index_of(signo)] = !(flags & FLAG_SIGINFO);
     if (!(flags & FLAG_ONSTACK))
         __atomic_fetch_and(&faults_ours, ~(bits_of(signo) & APART), __ATOMIC_ACQ_REL);
 }
@@ -226,6 +228,8 @@ void faults_gated(int signo, uint64_t flags)
     __atomic_fetch_or(&faults_ours, bits_of(signo) & (FAULTS_SEGV | FAULTS_BUS | apart), __ATOMIC_ACQ_REL);
 }
 
+bool fault_handler_is_plain(int signo) { return is_fault(signo) && plain[index_of(signo)]; }
+
 uint64_t fault_handler_of(int signo) { return is_fault(signo) ? SHARED_LOAD(&handlers[index_of(signo)]) : 0; }
 
 /* strobe_arm(): `found` is what the kernel has, `ours` what it gets where there is no handler. Answers -errno. */
@@ -237,6 +241,7 @@ int64_t faults_arm(int signo, const struct kernel_action *found, const struct ke
         return 0;
     made.handler = (uint64_t)strobe_fault_gate;
     forward(signo, none ? 0 : found->handler, made.flags);
+    made.flags |= FLAG_SIGINFO;
     int64_t failed = signal_action(signo, &made, NULL);
     if (!failed)
         faults_gated(signo, made.flags);

@@ -5,6 +5,9 @@
 
 #pragma GCC visibility push(hidden)
 
+#define FLAG_SIGINFO 0x00000004u
+#define FLAG_ONSTACK 0x08000000u
+
 /* What is kept from event to event in each block of scratch memory. `sure`: events until the kernel is asked again whose its handlers are; `bad`:
  * pages where a load faulted of late, a bit for each page number modulo 64: a fault takes longer than the system call that is made there then. */
 struct faults { uint64_t bad; uint32_t sure; };
@@ -77,6 +80,7 @@ void faults_learn(void);
 void faults_unseen(void);
 void faults_gated(int signo, uint64_t flags);
 uint64_t fault_handler_of(int signo);
+bool fault_handler_is_plain(int signo);
 void faults_masked(struct thread *thread);
 void faults_contexts(uint64_t mask);
 INLINE bool is_fault(int signo) { return signo == 11 /* SIGSEGV */ || signo == 7 /* SIGBUS */; }

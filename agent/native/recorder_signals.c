@@ -7,7 +7,7 @@
 struct libc_action { uint64_t handler, mask[16]; int32_t flags, gap; uint64_t restorer; };
 
 /* One call of sigaction under way: the action it is given in place of the program's, and what is needed when it returns. */
-struct action_call { struct libc_action made; uint64_t before, old; int32_t signo, gates; };
+struct action_call { struct libc_action made; uint64_t before, old; int32_t signo; bool gates, before_plain; };
 #define CALLS 16u
 struct action_calls { uint32_t next, gap; struct action_call calls[CALLS]; };
 _Static_assert(GAPS * sizeof(struct gap) + sizeof(struct flight) + sizeof(struct action_calls) + WRITES_BYTES <= GAPS_BYTES, "all lie in the thread's page");
@@ -28,8 +28,9 @@ static struct action_call *call_new(struct thread *thread, int signo)
     struct action_calls *calls = (struct action_calls *)(thread_flight(thread) + 1);
     struct action_call *call = &calls->calls[add_own32(&calls->next, 1) % CALLS];
     call->signo = signo;
-    call->gates = 0;
+    call->gates = false;
     call->before = fault_handler_of(signo);
+    call->before_plain = fault_handler_is_plain(signo);
     return call;
 }
 
@@ -66,7 +67,7 @@ bool sigaction_enters(struct thread *thread, struct saved *saved, uint64_t *keep
         made->handler = (uint64_t)crash_handler;
     }
     if (is_fault(signo) && (call->gates = fault_action_changes(thread, signo, wanted, (uint32_t)made->flags)))
-        made->handler = (uint64_t)strobe_fault_gate;
+        made->handler = (uint64_t)strobe_fault_gate, made->flags |= FLAG_SIGINFO;
     if (!wanted || call->gates)
         saved->rsi = (uint64_t)made;
     return saved->rdx != 0 || call->gates;
@@ -80,9 +81,10 @@ void sigaction_leaves(uint64_t keep)
     const struct libc_action none = {0};
     if (call->gates)
         faults_gated(call->signo, (uint32_t)call->made.flags);
-    if (old && old->handler == (uint64_t)strobe_fault_gate && call->before)
+    if (old && old->handler == (uint64_t)strobe_fault_gate && call->before) {
         old->handler = call->before;
-    else if (old && (old->handler == (uint64_t)crash_handler || old->handler == (uint64_t)strobe_fault_gate))
+        if (call->before_plain) old->flags &= ~FLAG_SIGINFO;
+    } else if (old && (old->handler == (uint64_t)crash_handler || old->handler == (uint64_t)strobe_fault_gate))
         copy_bytes(old, &none, sizeof none);
 }
 

@@ -14,6 +14,7 @@ from tests.harness.walk_images import Images, check
 
 SCENARIOS = [
     "pointers", "blocked", "blocked_thread", "own_handler", "ignored", "in_handlers", "suspended", "in_a_fault", "children", "small_stacks", "raw_handler",
+    "plain_handler",
 ]  # fmt: skip
 PAGE = 4096
 

@@ -135,7 +135,8 @@ def _pending_status(waiting: PendingSet) -> str:
     parts = [count(len(waiting.patterns), "pattern")] + ([count(len(waiting.watches), "watch", "watches")] if waiting.watches else [])
     if waiting.watches and not waiting.patterns:
         return f"{parts[1]} for your next debug_launch, but nothing to read them on: add patterns of functions to trace."
-    return f"{' and '.join(parts)} wait for your next debug_launch, which applies them before the program's first instruction of its own."
+    wait = "waits" if len(waiting.patterns) + len(waiting.watches) == 1 else "wait"
+    return f"{' and '.join(parts)} {wait} for your next debug_launch, which applies them before the program's first instruction of its own."
 
 
 def wire_of(noun: ActiveWatch | Refused) -> dict[str, Any]:

@@ -212,6 +212,43 @@ static void own_handler()
     printf("result handled %ld\n", handled);
 }
 
+// The kernel says what the fault was only where SA_SIGINFO asks for it. On this stack the frame would hold what was there before.
+static void leave_plainly(int signo)
+{
+    handled = handled + 1;
+    printf("result signal %d\n", signo);
+    siglongjmp(back, 1);
+}
+
+static void plain_handler()
+{
+    static char stack[65536];
+    stack_t alternate = {};
+    alternate.ss_sp = stack;
+    alternate.ss_size = sizeof stack;
+    sigaltstack(&alternate, nullptr);
+    struct sigaction action = {}, old;
+    action.sa_handler = leave_plainly;
+    walk(SIXTY_FOUR);
+    for (int flags : {SA_ONSTACK, SA_ONSTACK | SA_SIGINFO, SA_ONSTACK | SA_RESTART, 0}) {
+        action.sa_flags = flags;
+        for (int signo : {SIGSEGV, SIGBUS}) {
+            sigaction(signo, &action, &old);
+            printf("result before: flags %x\n", old.sa_handler == SIG_DFL ? 0 : unsigned(old.sa_flags) & ~0x04000000u);
+            describe(signo);
+        }
+        for (int fill : {0, 0xff, 1}) {
+            memset(stack, fill, sizeof stack);
+            some_bad_ones();
+            real_fault();
+        }
+    }
+    signal(SIGSEGV, SIG_DFL);
+    describe(SIGSEGV);
+    some_bad_ones();
+    printf("result handled %ld\n", handled);
+}
+
 static void once(int) { puts("result once"); calls++; siglongjmp(back, 1); }
 static void ignored()
 {
@@ -425,6 +462,7 @@ int main(int count, char **arguments)
 {
     static const struct { const char *name; void (*run)(); } scenarios[] = {
         {"pointers", pointers}, {"racing", racing}, {"blocked", blocked}, {"blocked_thread", blocked_thread}, {"own_handler", own_handler}, {"ignored", ignored},
+        {"plain_handler", plain_handler},
         {"in_handlers", in_handlers}, {"suspended", suspended}, {"in_a_fault", in_a_fault}, {"children", children}, {"small_stacks", small_stacks},
         {"raw_handler", raw_handler}, {"dies", dies}, {"alarms", alarms},
     };
