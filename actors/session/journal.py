@@ -7,7 +7,7 @@ pool, positions in the store.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from strobe.protocol.spawner import Internal, Patch
 
 VERSION = 1
 DEFAULT_DEPTH = 3
+Dump = tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any] | None]  # of hook, patch and base
 
 
 @dataclass
@@ -45,6 +46,7 @@ class Journal:
     stopped: bool = False
     running: bool = False  # it was continued: its launch came to the end
     capabilities: Capabilities | None = None
+    _dumped: dict[int, tuple[Installed, Dump]] = field(default_factory=dict, repr=False)  # by address: as of the last save
 
     def save(self, folder: Path) -> None:
         content = msgpack.packb(self._to_wire())
@@ -68,10 +70,7 @@ class Journal:
             "launch": self.launch.model_dump(),
             "patterns": self.probes.patterns,
             "nextId": self.probes.next_id,
-            "installed": [
-                (item.hook.model_dump(), item.patch.model_dump() if item.patch else None, item.enabled, item.earlier, item.base and item.base.model_dump())
-                for item in self.probes.installed.values()
-            ],
+            "installed": self._installed(),
             "refused": [(address, item.model_dump()) for address, item in self.probes.refused.items()],
             "recorder": self.recorder,
             "remote": self.remote,
@@ -87,6 +86,18 @@ class Journal:
             "running": self.running,
             "capabilities": self.capabilities.model_dump() if self.capabilities else None,
         }
+
+    def _installed(self) -> list[tuple[Any, Any, bool, list[int], Any]]:
+        """A change to a few of thousands costs what those few do: what was dumped is kept."""
+        dumped: dict[int, tuple[Installed, Dump]] = {}
+        for address, item in self.probes.installed.items():
+            kept, dump = self._dumped.get(address, (None, None))
+            if dump is None or kept is None or kept.hook is not item.hook or kept.patch is not item.patch or kept.base is not item.base:
+                dump = (item.hook.model_dump(), item.patch.model_dump() if item.patch else None, item.base.model_dump() if item.base else None)
+            dumped[address] = (replace(item), dump)
+        self._dumped = dumped
+        items = self.probes.installed
+        return [(hook, patch, items[address].enabled, items[address].earlier, base) for address, (_, (hook, patch, base)) in dumped.items()]
 
     @classmethod
     def _from_wire(cls, wire: dict[str, Any]) -> Journal:

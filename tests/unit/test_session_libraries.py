@@ -136,3 +136,23 @@ def test_libraries_near_the_program_that_hold_a_name(library: Path, tmp_path: Pa
     assert candidates("no_such_name_in_there", [tmp_path], frozenset()) == []
     assert candidates("@usercode", [tmp_path], frozenset()) == []
     assert candidates("*", [tmp_path], frozenset()) == []
+
+
+def test_what_changed_since_the_last_save_is_saved(library: Path, tmp_path: Path) -> None:
+    base = 0x7F0000000000
+    _, journal = tracked(library, base, base + 0x100000)
+
+    def saved() -> Journal:
+        journal.save(tmp_path)
+        return Journal.load(tmp_path)
+
+    assert saved().probes == journal.probes
+    first, second = journal.probes.installed.values()
+    first.enabled, first.earlier = False, [7]
+    assert saved().probes == journal.probes
+    second.hook = second.hook.model_copy(update={"id": 9})
+    assert saved().probes.installed[second.hook.address].hook.id == 9
+    second.patch, second.base = None, RAW
+    assert saved().probes == journal.probes
+    del journal.probes.installed[first.hook.address]
+    assert list(saved().probes.installed) == [second.hook.address]

@@ -166,6 +166,9 @@ async def _stop_target(record: SessionRecord, kill: bool, call: Call) -> session
     try:
         return await call.ask(f"session:{record.session_id}", session.Stop(kill=kill), session.StopReply, deadline_s=9)
     except StrobeError as error:
+        if error.code is Code.TIMEOUT:  # it may still be at it: what it works on must stay
+            what = f"{record.session_id} is busy and has not stopped yet."
+            raise StrobeError(Code.TIMEOUT, what, "Call stop again in a few seconds; a process that hangs is replaced.", value=record.session_id) from error
         if error.code not in _GONE:
             raise
         call.warnings.append(f"The session's process did not answer ({error.code}); the session was ended without it.")
