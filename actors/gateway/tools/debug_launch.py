@@ -17,7 +17,7 @@ from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import StrobeError
 from strobe.model.pending import PendingChange, PendingSet
 from strobe.model.sampling import SamplingLimits
-from strobe.model.session import Capabilities
+from strobe.model.session import Capabilities, ChildrenPolicy
 from strobe.protocol import session, store, supervisor
 from strobe.render.session import launch_text
 
@@ -129,6 +129,7 @@ async def _start(session_id: str, arguments: LaunchArguments, program: Program, 
         patterns=waiting.patterns,
         watches=waiting.watches,
         sampling=SamplingLimits.of(call.settings),
+        children=ChildrenPolicy.of(call.settings),
         budget=waiting.budget,
         serialization_depth=waiting.depth or session.Launch.model_fields["serialization_depth"].default,
     )

@@ -146,7 +146,7 @@ class Collection:
         for part in parts:
             marks = self._lanes.marks(part)
             if marks.size:
-                self._printed.marked(marks, [self._mono(ticks) for ticks in marks["ts"].tolist()])
+                self._printed.marked(marks, [self._mono(ticks) for ticks in marks["ts"].tolist()], (part.thread, part.pid, part.tid, part.comm))
         header = {
             "slices": [{"thread": part.thread, "pid": part.pid, "tid": part.tid, "comm": part.comm, "slots": part.end - part.start} for part in parts],
             "clock": self._line.points() if self._line is not None else None,

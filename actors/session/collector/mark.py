@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from strobe.runtime.envelope import pack, unpack
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 @dataclass(frozen=True)
