@@ -123,6 +123,9 @@ class Ending:
             await asyncio.to_thread(target.keeper.control.drain)
             self._drained_all()
         else:
+            if self._lingering and not kill and self.tracing.follower is not None:
+                target.pool.set_recording(False)
+                await asyncio.to_thread(self.tracing.follower.leave)
             await self._drained()
         life = target.life
         return StopReply(status=life.state, exit_code=life.exit_code, signal=life.signal, target_alive=alive)
@@ -133,6 +136,8 @@ class Ending:
         for item in target.journal.probes.installed.values():
             target.pool.hooks[item.hook.id]["flags"] = 0
         target.pool.set_recording(False)
+        if self.tracing.follower is not None:
+            await asyncio.to_thread(self.tracing.follower.leave)
         await self.tracing.restore_functions()
 
     def _kill(self) -> None:

@@ -40,7 +40,8 @@ class Follower(Protocol):
 
     def begin(self) -> None: ...
     def end(self) -> None: ...
-    def changed(self) -> None: ...
+    def changed(self, removed: Sequence[str] | None) -> None: ...
+    def leave(self) -> None: ...
     def told(self) -> list[str]: ...
     def shown(self) -> list[dict[str, Any]]: ...
 
@@ -147,8 +148,8 @@ class Tracing:
             watches = self.watching.changed(add_watches, remove_watches)
             warnings += await self.watch(watches, add_watches, modules)
             target.journal.probes.patterns = patterns
-            if self.follower is not None:
-                self.follower.changed()
+            if self.follower is not None and remove:
+                self.follower.changed(remove)
             await self._apply(wanted, fresh, CodeMap.parse(text))
             self.arming.settle()
             if add_watches or remove_watches:
@@ -165,7 +166,7 @@ class Tracing:
         target.require_running()
         target.journal.depth = depth
         if self.follower is not None:
-            self.follower.changed()
+            self.follower.changed(None)
         self.typing.wanting |= {address for address, item in target.journal.probes.installed.items() if item.patch is not None and item.hook.plan.typed}
         await self.typing.retype(FIRST_MS)
         self.typing.begin()

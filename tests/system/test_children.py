@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import shutil
+import signal
 import subprocess
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from tests.harness.load import patient
+from tests.harness.load import pids as pids_of
 from tests.harness.mcp import Strobe, strobe_mcp
 from tests.harness.targets import TARGETS, program, require, without_inherited_signals
 
@@ -222,6 +227,67 @@ async def test_many_programs_in_a_row(strobe: Strobe, way: str, count: int) -> N
     assert rows == [[count, count]], status.get("warnings")
     hooks = await strobe.rows(session, "SELECT count(*) FROM hooks")
     assert hooks[0][0] < 40  # one for a function, not for each process
+
+
+def first_bytes(pid: int, path: Path, function: str) -> tuple[bytes, bytes]:
+    """Of a function: in the process, and in its file (of which all is mapped as it lies there, up to whole pages)."""
+    symbols = subprocess.run([require("nm"), path], capture_output=True, text=True, check=True).stdout
+    offset = next(int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(f" {function}"))
+    maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    base = min(int(line.split("-")[0], 16) for line in maps if line.endswith(str(path)))
+    with Path(f"/proc/{pid}/mem").open("rb") as memory, path.open("rb") as file:
+        memory.seek(base + offset)
+        file.seek(offset)
+        return memory.read(16), file.read(16)
+
+
+async def test_a_stop_leaves_all_processes_as_they_were(strobe: Strobe) -> None:
+    path = children()
+    session = await strobe.launch(path, "keep", "6000", root=TARGETS, trace=["tick_work"])
+
+    async def all_three() -> list[list[int]] | None:
+        found = await strobe.rows(session, "SELECT DISTINCT pid FROM calls WHERE function = 'tick_work'")
+        return found if len(found) == 3 else None
+
+    pids = [pid for [pid] in await until(all_three, "a call in each of three processes")]
+    try:
+        assert all(now[:1] == b"\xe9" and now != own for now, own in (first_bytes(pid, path, "tick_work") for pid in pids))
+        await strobe.call("debug_session", action="stop", sessionId=session, retain=True)
+        for pid in pids:
+            now, own = first_bytes(pid, path, "tick_work")
+            assert now == own, pid
+            assert "\nTracerPid:\t0\n" in Path(f"/proc/{pid}/status").read_text()
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("role", ["session", pytest.param("spawner", marks=pytest.mark.full)])
+async def test_a_kill_leaves_nobody_at_a_gate(home: Path, strobe: Strobe, role: str) -> None:
+    """kill -9 while one program after another is on its way in: each runs on, traced or not."""
+    path, count = children(), 120
+    expected = plain(path, "vfork", str(count))
+    session = await strobe.launch(path, "vfork", str(count), root=TARGETS, trace=PATTERNS)
+    dice = random.Random(f"2026-{role}")
+    for _ in range(3):
+        await asyncio.sleep(dice.uniform(0.02, 0.25))
+        found = (await pids_of(home)).get(f"{role}:{session}")
+        if found is not None:
+            with suppress(ProcessLookupError):
+                os.kill(found, signal.SIGKILL)
+    status = await until(lambda: ended(strobe, session), "the end")
+    assert (status.get("exitCode"), status.get("signal")) == (expected.returncode, None)
+
+    async def all_printed() -> bool:
+        reply = await patient(strobe, "debug_query", sessionId=session, eventType="stdout", limit=500, maxTokens=50_000)
+        return "".join(event["text"] for event in reply["events"]).encode() == expected.stdout
+
+    await until(all_printed, "all of its output")
+
+
+async def ended(strobe: Strobe, session: str) -> dict[str, Any] | None:
+    status = await patient(strobe, "debug_session", action="status", sessionId=session)
+    return status if status["status"] in ("exited", "crashed", "lost") else None
 
 
 async def test_followed_by_no_one(strobe: Strobe, home: Path) -> None:

@@ -139,6 +139,36 @@ APART void pause_ms(int milliseconds)
     }
 }
 
+APART int tick_work(int number)
+{
+    pause_ms(5);
+    return number + 1;
+}
+
+static void tick(int times)
+{
+    for (int i = 0; i < times;)
+        i = tick_work(i);
+}
+
+/* Three processes that go on for a while: this one, one that is merely forked, and one that became another program. */
+APART void keep_going(const char *times)
+{
+    pid_t forked = fork();
+    if (forked == 0) {
+        tick(atoi(times));
+        _exit(1);
+    }
+    pid_t other = fork();
+    if (other == 0) {
+        execl(self, self, "tick", times, (char *)NULL);
+        _exit(127);
+    }
+    tick(atoi(times));
+    told(forked);
+    told(other);
+}
+
 /* A daemon: double fork, a session of its own, no standard files; it leaves a word in a file. */
 APART void daemonise(const char *file)
 {
@@ -240,7 +270,13 @@ int main(int argc, char **argv)
             return leaf_work(count);
         else if (!strcmp(way, "level"))
             level(count);
-        else if (!strcmp(way, "start"))
+        else if (!strcmp(way, "tick")) {
+            tick(count);
+            return 2;
+        } else if (!strcmp(way, "keep")) {
+            keep_going(argv[2]);
+            break;
+        } else if (!strcmp(way, "start"))
             show_start();
         else if (!strcmp(way, "slow"))
             pause_ms(count), _exit(leaf_work(2));

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
 from actors.session.children.gate import Gate
+from actors.session.children.lingering import holders, start_ticks
 from actors.session.modules import Mapped, maps_text, parse_mapped
 from actors.session.ptrace import patching
 from actors.session.ptrace.memory import Memory
@@ -21,12 +23,15 @@ from actors.session.ptrace.remote import NewPlan, Order, packed_plans, unpacked_
 from actors.session.ptrace.reserving import groups
 from actors.session.ptrace.threads import thread_ids
 from actors.session.tracing import PREPARE_S, Tracing, flags_of
+from strobe.errors import StrobeError
+from strobe.lanes.layout import HookFlag
 from strobe.model.probe import Hook, Place
 from strobe.protocol.spawner import OWN_BYTES, HookSpec, Internal, Patch, Prepare, PrepareReply, Slab
 
 PLANS_MS: Final = 300
 NAME_BYTES: Final = 64
 INTERNALS_MAX: Final = 256
+PROGRAMS_MAX: Final = 200  # remembered before those that have ended are forgotten
 FOLLOWING: Final = frozenset({"execve", "execveat", "fexecve"})  # what the recorder needs to see of a shell
 _INTERNAL: Final = struct.Struct("<QQII")  # struct strobe_internal
 _LIBRARIES: Final = ("libc.so", "libc-", "ld-linux", "libgcc_s", "libstdc++", "libc++")
@@ -40,6 +45,14 @@ class Entered:
     refused: int
 
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What was patched in a process, and when that began."""
+
+    ticks: int
+    patches: list[Patch]
+
+
 class Entering:
     """Of one session."""
 
@@ -47,6 +60,8 @@ class Entering:
         self._tracing = tracing
         self._target = tracing.target
         self._hooks: dict[FunctionKey, Hook] = {}
+        self._own: set[FunctionKey] = set()  # those that the target itself has no hook for
+        self._programs: dict[int, Program] = {}
 
     async def enter(self, gate: Gate, program: str, *, bare: bool) -> Entered:
         """`bare`: only what it starts is of interest. It still waits when this returns. Errors: Left, StrobeError."""
@@ -58,6 +73,7 @@ class Entering:
             hooks = await self._wanted(mapped, program)
         ask = await asyncio.to_thread(self._reserved, gate, mapped, internals, hooks)
         reply: PrepareReply = await self._tracing.actor.ask(f"spawner:{self._target.session_id}", ask, deadline_s=PREPARE_S)
+        self._keep(gate.pid, reply)
         await asyncio.to_thread(_install, gate, reply, arm=not bare)
         return Entered(len(hooks) - len(reply.refused_ids), len(reply.refused_ids))
 
@@ -92,6 +108,7 @@ class Entering:
         for key, hook in zip(fresh, hooks, strict=True):
             self._target.set_hook(hook.id, flags_of(hook))
             self._hooks[key] = hook
+            self._own.add(key)
 
     def _reserved(self, gate: Gate, mapped: Sequence[Mapped], internals: list[Internal], hooks: Sequence[Hook]) -> Prepare:
         """What thunks need of the process: memory near the functions, and hooks that are registered."""
@@ -105,9 +122,34 @@ class Entering:
         specs = [_spec(hook, *pair) for hook, pair in zip(hooks, words, strict=True)]
         return Prepare(pid=gate.pid, pool_path=str(self._target.pool.path), hooks=specs, slabs=slabs, internals=internals)
 
-    def forget(self) -> None:
-        """Patterns or depth changed: hooks are looked for anew."""
-        self._hooks.clear()
+    def forget(self, removed: Sequence[str] | None) -> None:
+        """Patterns were removed: their hooks record nothing more, in no process. None: values are captured otherwise from now on, with new plans."""
+        for key, hook in list(self._hooks.items()):
+            if removed is None or hook.place.pattern in removed:
+                del self._hooks[key]
+                if removed is not None and key in self._own:
+                    self._target.set_hook(hook.id, HookFlag(0))
+        self._own &= self._hooks.keys()
+
+    def restore(self) -> None:
+        """The functions' own bytes in all children that live, the merely forked ones too. What does not hold our jump is left alone. Blocks."""
+        patched = [list(one.patches) for one in self._programs.values()]
+        patched.append([item.patch for item in self._target.journal.probes.installed.values() if item.patch])
+        status = self._target.keeper.status()
+        for pid, ticks in holders(self._target.pool.path, status.start_ticks).items():
+            own = self._programs.get(pid)
+            if pid == status.pid:
+                continue
+            for patches in [own.patches] if own is not None and own.ticks == ticks else patched:
+                with suppress(StrobeError):  # it has ended meanwhile, or is held by another debugger
+                    patching.restore(pid, patches)
+
+    def _keep(self, pid: int, reply: PrepareReply) -> None:
+        ticks = start_ticks(pid)
+        if ticks is not None:
+            self._programs[pid] = Program(ticks, [patch for patch in reply.patches if patch.hook])
+        if len(self._programs) > PROGRAMS_MAX:
+            self._programs = {pid: one for pid, one in self._programs.items() if start_ticks(pid) == one.ticks}
 
 
 def _spec(hook: Hook, word: int, entry: int) -> HookSpec:

@@ -8,6 +8,7 @@ import asyncio
 import os
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -82,9 +83,13 @@ class Following:
             self._workers.shutdown(wait=False, cancel_futures=True)
         self._thread = None
 
-    def changed(self) -> None:
-        """Patterns, or how deep values are captured."""
-        self._entering.forget()
+    def changed(self, removed: Sequence[str] | None) -> None:
+        """Patterns were removed; None: it is another depth to which values are captured."""
+        self._entering.forget(removed)
+
+    def leave(self) -> None:
+        """The session lets all processes go: their functions have their own bytes back when this returns. Blocks."""
+        self._entering.restore()
 
     def shown(self) -> list[dict[str, Any]]:
         return self.processes.shown()
