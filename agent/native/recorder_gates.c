@@ -45,7 +45,7 @@ static void gate_wait(struct lane_gate *gate, uint32_t session)
         if (state == LANE_GATE_STATE_ORDER) {
             gate->answer = strobe_remote(gate->order, gate->first, gate->second);
             SHARED_STORE(&gate->state, LANE_GATE_STATE_DONE);
-            tell_session();
+            system_call(CALL_FUTEX, (uint64_t)&gate->state, FUTEX_WAKE, 1, 0, 0, 0); /* a thread of the session waits for just this */
             continue;
         }
         int64_t waited = (int64_t)clock_slowly() - began;
@@ -65,7 +65,7 @@ static void gate_wait(struct lane_gate *gate, uint32_t session)
     SHARED_STORE(&gate->state, LANE_GATE_STATE_FREE);
 }
 
-static void gate_ask(uint32_t reason, uint64_t path, int32_t folder, uint32_t session)
+static void gate_ask(uint32_t reason, uint64_t path, int32_t folder, uint64_t remote, uint32_t session)
 {
     struct lane_gate *gate = gate_take();
     if (!gate)
@@ -75,6 +75,7 @@ static void gate_ask(uint32_t reason, uint64_t path, int32_t folder, uint32_t se
     gate->reason = reason;
     gate->path = path;
     gate->folder = folder;
+    gate->first = remote;
     gate->ticket = SHARED_ADD(&pool->gate_asks, 1);
     SHARED_STORE(&gate->state, LANE_GATE_STATE_ASKS);
     tell_session();
@@ -96,7 +97,7 @@ void exec_asks(const struct saved *saved, uint32_t what)
     }
     if (path && system_call(CALL_ACCESS_AT, (uint64_t)(int64_t)folder, path, EXECUTABLE, 0, 0, 0))
         return;
-    gate_ask(LANE_GATE_REASON_EXEC, path, folder, session);
+    gate_ask(LANE_GATE_REASON_EXEC, path, folder, 0, session);
 }
 
 EXPORT void strobe_child(const char *pool_path)
@@ -105,5 +106,5 @@ EXPORT void strobe_child(const char *pool_path)
         return;
     uint32_t session = SHARED_LOAD(&pool->follower);
     if (session)
-        gate_ask(LANE_GATE_REASON_LOADED, (uint64_t)strobe_internals, (int32_t)strobe_internals_count, session);
+        gate_ask(LANE_GATE_REASON_LOADED, (uint64_t)strobe_internals, (int32_t)strobe_internals_count, (uint64_t)strobe_remote, session);
 }

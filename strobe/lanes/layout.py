@@ -102,7 +102,7 @@ GATE: Final = (
     Field("path", 16, "u64"),  # EXEC: address of the path, 0: `folder` is the file itself; LOADED: address of strobe_internals
     Field("folder", 24, "i32"),  # EXEC: what a relative path counts from (AT_FDCWD: -100); LOADED: how many elements strobe_internals has
     Field("order", 28, "u32"),  # ORDER: what strobe_remote is to be called with
-    Field("first", 32, "u64"),
+    Field("first", 32, "u64"),  # ASKS, LOADED: address of strobe_remote
     Field("second", 40, "u64"),
     Field("answer", 48, "u64"),  # DONE: what it returned
     Field("ticket", 56, "u64"),  # tells one use of a gate from another

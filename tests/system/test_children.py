@@ -26,6 +26,10 @@ pytestmark = pytest.mark.anyio
 PATTERNS: Final = ["*_work", "*_one", "level"]
 FLAGS: Final = ("-O1", "-Wno-format-truncation")
 SEEN_S: Final = 20.0
+REAL: Final = [
+    "seq 1 24 | xargs -P 8 -n 1 sh -c 'expr $0 + 0' | sort -n | tail -2; find /etc/hostname -exec wc -c {} \\;",
+    "tar cf - /etc/hostname 2>/dev/null | gzip | zcat | tar tf -; timeout 1 sleep 5; echo $?; env -i /usr/bin/env | wc -l; nice -n 3 nice; setsid -w id -u",
+]
 PLAIN_S: Final = 60.0
 
 
@@ -288,6 +292,34 @@ async def test_a_kill_leaves_nobody_at_a_gate(home: Path, strobe: Strobe, role: 
 async def ended(strobe: Strobe, session: str) -> dict[str, Any] | None:
     status = await patient(strobe, "debug_session", action="status", sessionId=session)
     return status if status["status"] in ("exited", "crashed", "lost") else None
+
+
+async def test_a_target_that_became_another_program_is_traced_on(strobe: Strobe) -> None:
+    """What was known of its code is forgotten: patterns that come later find the new program's."""
+    session = await strobe.launch(children(), "self-tick", "6000", root=TARGETS)
+
+    async def became() -> bool:
+        return bool((await strobe.status(session)).get("processes", [{}])[0].get("followed"))
+
+    await until(became, "the new program")
+    reply = await strobe.call("debug_trace", sessionId=session, add=["tick_work"])
+    assert reply["hookedFunctions"] == 1, reply
+    [pid] = (await until(lambda: strobe.rows(session, "SELECT DISTINCT pid FROM calls"), "a call"))[0]
+    assert pid == (await strobe.status(session))["pid"]
+    assert first_bytes(pid, children(), "tick_work")[0][:1] == b"\xe9"
+    await strobe.call("debug_trace", sessionId=session, remove=["tick_work"])
+    now, own = first_bytes(pid, children(), "tick_work")
+    assert now == own
+    await strobe.call("debug_session", action="stop", sessionId=session, kill=True)
+
+
+@pytest.mark.parametrize("command", REAL)
+async def test_real_programs_in_a_shell(strobe: Strobe, command: str) -> None:
+    """Pipes, programs that start programs, many at once, an empty environment; all untouched."""
+    shell = Path(require("bash"))
+    _, status = await same_as_plain(strobe, "-c", command, path=shell)
+    assert sum(bool(one["followed"]) for one in status["processes"]) >= 3
+    assert "warnings" not in status, status["warnings"]
 
 
 async def test_followed_by_no_one(strobe: Strobe, home: Path) -> None:

@@ -292,6 +292,8 @@ int main(int argc, char **argv)
             search_one(number);
         else if (!strcmp(way, "shell"))
             by_shell(number);
+        else if (!strcmp(way, "self-tick"))
+            execl(self, self, "tick", argv[2], (char *)NULL);
         else if (!strcmp(way, "odd"))
             started_oddly();
         else if (!strcmp(way, "thread"))

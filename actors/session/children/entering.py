@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
+from actors.session.children import root
 from actors.session.children.gate import Gate
 from actors.session.children.lingering import holders, start_ticks
 from actors.session.modules import Mapped, maps_text, parse_mapped
@@ -73,7 +74,11 @@ class Entering:
             hooks = await self._wanted(mapped, program)
         ask = await asyncio.to_thread(self._reserved, gate, mapped, internals, hooks)
         reply: PrepareReply = await self._tracing.actor.ask(f"spawner:{self._target.session_id}", ask, deadline_s=PREPARE_S)
-        self._keep(gate.pid, reply)
+        if gate.pid == self._target.pid:
+            async with self._tracing.lock:
+                root.entered(self._tracing, mapped, hooks, reply, gate.remote)
+        else:
+            self._keep(gate.pid, reply)
         await asyncio.to_thread(_install, gate, reply, arm=not bare)
         return Entered(len(hooks) - len(reply.refused_ids), len(reply.refused_ids))
 

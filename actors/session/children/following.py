@@ -8,12 +8,12 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from actors.session.children import image
+from actors.session.children import image, root
 from actors.session.children.entering import Entering
 from actors.session.children.gate import Gate
 from actors.session.children.image import Image
@@ -41,6 +41,7 @@ class Following:
     """Of one session. `processes`: what became of which."""
 
     def __init__(self, tracing: Tracing, *, trace_shells: bool) -> None:
+        self._tracing = tracing
         self._target: Target = tracing.target
         self._pool: Pool = tracing.target.pool
         self._machine = machine()
@@ -150,34 +151,55 @@ class Following:
         try:
             self._follow(gate)
         except (StrobeError, OSError, ValueError) as error:  # it is gone, or nothing can be found out about it
-            self.processes.problem(gate.pid, f"it could not be followed ({error})")
+            self._problem(gate.pid, f"it could not be followed ({error})")
         finally:
             gate.let_go()
 
     def _follow(self, gate: Gate) -> None:
         verdict = self._policy.judge(_program_at(gate))
         if verdict.why_not is not None:
-            self.processes.exec(gate.pid, _shown(gate), verdict.why_not)
+            self._not_followed(gate.pid, _shown(gate), verdict.why_not)
             return
         def judge(new: Image) -> str | None:
             one = self._policy.judge(f"/proc/{new.pid}/exe")
-            self.processes.exec(new.pid, new.path, one.why_not, shell=one.shell)
             if one.why_not is None:
+                self.processes.exec(new.pid, new.path, None, shell=one.shell)
                 self._coming[new.pid] = (new.path, one)
+            else:
+                self._not_followed(new.pid, new.path, one.why_not)
             return one.why_not
 
         outcome = image.follow(gate.pid, gate.tid, gate.let_go, judge, self._recorder, self._pool.path)
         known = self._coming.get(gate.pid)
         if outcome.why_not and (known is not None or outcome.path is None):
             self._coming.pop(gate.pid, None)
-            self.processes.problem(gate.pid, outcome.why_not)
+            self._problem(gate.pid, outcome.why_not)
+
+    def _not_followed(self, pid: int, path: str, why: str) -> None:
+        self.processes.exec(pid, path, why)
+        self._loop.call_soon_threadsafe(self._root_lost, pid, path, why)
+
+    def _problem(self, pid: int, why: str) -> None:
+        self.processes.problem(pid, why)
+        self._loop.call_soon_threadsafe(self._root_lost, pid, "", why)
 
     # In the session's loop
 
-    def _loaded(self, gate: Gate) -> None:
-        task = self._loop.create_task(self._enter(gate))
+    def _root_lost(self, pid: int, path: str, why: str) -> None:
+        if pid == self._target.pid:
+            self._start(self._lose_root(path or self._target.journal.launch.command, why))
+
+    async def _lose_root(self, path: str, why: str) -> None:
+        async with self._tracing.lock:
+            root.lost(self._tracing, path, why)
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _loaded(self, gate: Gate) -> None:
+        self._start(self._enter(gate))
 
     async def _enter(self, gate: Gate) -> None:
         path, verdict = self._coming.pop(gate.pid, ("", Verdict()))
@@ -186,7 +208,7 @@ class Following:
                 done = await self._entering.enter(gate, path, bare=verdict.shell)
             self.processes.entered(gate.pid, done.hooks)
         except (StrobeError, OSError, TimeoutError, ValueError) as error:
-            self.processes.problem(gate.pid, f"its functions could not be hooked ({error or 'it took too long'})")
+            self._problem(gate.pid, f"its functions could not be hooked ({error or 'it took too long'})")
         finally:
             gate.let_go()
 

@@ -14,7 +14,7 @@ from strobe.lanes.machine import Machine
 from strobe.lanes.pool import Pool
 
 ORDER_S: Final = 2.0
-LOOK_S: Final = 0.001
+LOOK_S: Final = 0.020
 
 
 class Left(StrobeError):
@@ -37,6 +37,7 @@ class Gate:
     reason: GateReason
     path: int
     folder: int
+    remote: int
 
     @classmethod
     def look(cls, pool: Pool, machine: Machine, index: int) -> Gate | None:
@@ -45,7 +46,7 @@ class Gate:
         if int(row["state"]) != GateState.ASKS:
             return None
         ticket, pid, tid = int(row["ticket"]), int(row["pid"]), int(row["tid"])
-        return cls(pool, machine, index, ticket, pid, tid, GateReason(int(row["reason"])), int(row["path"]), int(row["folder"]))
+        return cls(pool, machine, index, ticket, pid, tid, GateReason(int(row["reason"])), int(row["path"]), int(row["folder"]), int(row["first"]))
 
     @property
     def state(self) -> GateState | None:
