@@ -84,6 +84,9 @@ class _Follower:
     def run(self, let_go: Callable[[], bool], judge: Callable[[Image], str | None]) -> Followed:
         try:
             self._hold()
+        except PermissionError:
+            let_go()
+            return Followed(None, "it may not be traced: another debugger has it, or it runs as another user")
         except (Loose, OSError) as reason:
             let_go()
             return Followed(None, str(reason))
