@@ -136,8 +136,6 @@ class Ending:
         for item in target.journal.probes.installed.values():
             target.pool.hooks[item.hook.id]["flags"] = 0
         target.pool.set_recording(False)
-        if self.tracing.follower is not None:
-            await asyncio.to_thread(self.tracing.follower.leave)
         await self.tracing.restore_functions()
 
     def _kill(self) -> None:

@@ -42,6 +42,7 @@ class Follower(Protocol):
     def end(self) -> None: ...
     def changed(self, removed: Sequence[str] | None) -> None: ...
     def leave(self) -> None: ...
+    async def spread(self) -> list[str]: ...
     def told(self) -> list[str]: ...
     def shown(self) -> list[dict[str, Any]]: ...
 
@@ -155,7 +156,7 @@ class Tracing:
             if add_watches or remove_watches:
                 await self._rewatch(add_watches)
         self.typing.begin()
-        followed = self.follower.told() if self.follower is not None else []
+        followed = [*(await self.follower.spread() if add else []), *self.follower.told()] if self.follower is not None else []
         return Outcome(matched=len(wanted), warnings=[*warnings, *self.arming.told(), *followed])
 
     async def set_depth(self, depth: int) -> None:
@@ -242,7 +243,9 @@ class Tracing:
         target.journal.save(target.folder)
 
     async def restore_functions(self) -> None:
-        """Puts the functions' own bytes back. Their hooks are forgotten: wanted again, they get new ids."""
+        """Puts the functions' own bytes back, in children too. Their hooks are forgotten: wanted again, they get new ids."""
+        if self.follower is not None:
+            await asyncio.to_thread(self.follower.leave)
         probes = self.target.journal.probes
         patches = [item.patch for item in probes.installed.values() if item.patch]
         if patches and self.target.keeper.target_alive():

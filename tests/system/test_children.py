@@ -219,7 +219,9 @@ def _other_program(kind: str, folder: Path) -> Path:
 async def test_a_thousand_children(strobe: Strobe) -> None:
     session, _ = await same_as_plain(strobe, "fork", "1000")
     rows = await strobe.rows(session, "SELECT function, count(*), count(DISTINCT pid) FROM calls GROUP BY function ORDER BY function")
-    assert rows == [["fork_one", 1000, 1], ["forked_work", 1000, 1000]]
+    [[lost]] = await strobe.rows(session, "SELECT coalesce(sum(lost), 0)::BIGINT FROM losses l JOIN hooks h ON h.id = l.hook WHERE function = 'forked_work'")
+    assert lost <= 100  # of a machine so busy that nobody empties the lanes: each child takes one
+    assert rows == [["fork_one", 1000, 1], ["forked_work", 1000 - lost, 1000 - lost]]
     rows = await strobe.rows(session, "SELECT count(*), count(DISTINCT o.pid) FROM output_v o WHERE text LIKE 'forked%'")
     assert rows == [[1000, 1000]]
 
@@ -292,6 +294,29 @@ async def test_a_kill_leaves_nobody_at_a_gate(home: Path, strobe: Strobe, role: 
 async def ended(strobe: Strobe, session: str) -> dict[str, Any] | None:
     status = await patient(strobe, "debug_session", action="status", sessionId=session)
     return status if status["status"] in ("exited", "crashed", "lost") else None
+
+
+async def test_patterns_that_come_later_reach_children_that_run(strobe: Strobe) -> None:
+    path = children()
+    session = await strobe.launch(path, "keep", "6000", root=TARGETS)
+
+    async def entered() -> bool:
+        return any(one.get("followed") for one in (await strobe.status(session)).get("processes", []))
+
+    await until(entered, "the child's new program")
+    for _ in range(2):  # and again after they were removed
+        await strobe.call("debug_trace", sessionId=session, add=["tick_work"])
+        newest = (await strobe.rows(session, "SELECT coalesce(max(n), 0) FROM calls"))[0][0]
+
+        async def all_three(since: int = newest) -> bool:
+            return len(await strobe.rows(session, f"SELECT DISTINCT pid FROM calls WHERE n > {since}")) == 3
+
+        await until(all_three, "calls of three processes")
+        await strobe.call("debug_trace", sessionId=session, remove=["tick_work"])
+        for [pid] in await strobe.rows(session, "SELECT DISTINCT pid FROM calls"):
+            now, own = first_bytes(pid, path, "tick_work")
+            assert now == own
+    await strobe.call("debug_session", action="stop", sessionId=session, kill=True)
 
 
 async def test_a_target_that_became_another_program_is_traced_on(strobe: Strobe) -> None:

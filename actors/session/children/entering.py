@@ -52,6 +52,7 @@ class Program:
 
     ticks: int
     patches: list[Patch]
+    forked: bool = False  # it has others of its parent's
 
 
 class Entering:
@@ -60,9 +61,9 @@ class Entering:
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
         self._target = tracing.target
-        self._hooks: dict[FunctionKey, Hook] = {}
-        self._own: set[FunctionKey] = set()  # those that the target itself has no hook for
-        self._programs: dict[int, Program] = {}
+        self._hooks: dict[FunctionKey, Hook] = {}  # of which the target itself had none
+        self._resting: set[FunctionKey] = set()  # of patterns that were removed
+        self.programs: dict[int, Program] = {}
 
     async def enter(self, gate: Gate, program: str, *, bare: bool) -> Entered:
         """`bare`: only what it starts is of interest. It still waits when this returns. Errors: Left, StrobeError."""
@@ -71,7 +72,7 @@ class Entering:
         if bare:
             internals, hooks = [item for item in internals if item.symbol in FOLLOWING], []
         else:
-            hooks = await self._wanted(mapped, program)
+            hooks = await self.wanted(mapped, program)
         ask = await asyncio.to_thread(self._reserved, gate, mapped, internals, hooks)
         reply: PrepareReply = await self._tracing.actor.ask(f"spawner:{self._target.session_id}", ask, deadline_s=PREPARE_S)
         if gate.pid == self._target.pid:
@@ -82,7 +83,8 @@ class Entering:
         await asyncio.to_thread(_install, gate, reply, arm=not bare)
         return Entered(len(hooks) - len(reply.refused_ids), len(reply.refused_ids))
 
-    async def _wanted(self, mapped: Sequence[Mapped], program: str) -> list[Hook]:
+    async def wanted(self, mapped: Sequence[Mapped], program: str) -> list[Hook]:
+        """Hooks for what the patterns match in a process that has these files mapped, at their addresses there."""
         patterns = self._target.journal.probes.patterns
         if not patterns:
             return []
@@ -90,18 +92,21 @@ class Entering:
         files = {one.module.path: one.file for one in mapped}
         found = {address: (place.module, files[place.module], place.offset) for address, place in places.items()}
         async with self._tracing.lock:
-            self._learn(files)
-            fresh = {key: places[address] for address, key in found.items() if key not in self._hooks}
+            hooks = self._targets(files) | self._hooks
+            fresh = {key: places[address] for address, key in found.items() if key not in hooks}
             if fresh:
                 await self._make(fresh)
-        return [self._hooks[key].model_copy(update={"address": address}) for address, key in found.items()]
+            hooks |= self._hooks
+            for key in self._resting.intersection(found.values()):
+                self._target.set_hook(hooks[key].id, flags_of(hooks[key]))
+                self._resting.discard(key)
+        return [hooks[key].model_copy(update={"address": address}) for address, key in found.items()]
 
-    def _learn(self, files: dict[str, str]) -> None:
-        """Hooks that the target itself has for the same functions."""
-        for item in self._target.journal.probes.installed.values():
-            place = item.hook.place
-            if place.module in files and item.patch is not None and item.enabled and item.base is None:
-                self._hooks.setdefault((place.module, files[place.module], place.offset), item.hook)
+    def _targets(self, files: dict[str, str]) -> dict[FunctionKey, Hook]:
+        """Hooks that the target itself has for functions of these files."""
+        items = self._target.journal.probes.installed.values()
+        usable = [item.hook for item in items if item.hook.place.module in files and item.patch is not None and item.enabled and item.base is None]
+        return {(hook.place.module, files[hook.place.module], hook.place.offset): hook for hook in usable}
 
     async def _make(self, fresh: dict[FunctionKey, Place]) -> None:
         """Their ids are known to the store before a record can use them."""
@@ -113,7 +118,6 @@ class Entering:
         for key, hook in zip(fresh, hooks, strict=True):
             self._target.set_hook(hook.id, flags_of(hook))
             self._hooks[key] = hook
-            self._own.add(key)
 
     def _reserved(self, gate: Gate, mapped: Sequence[Mapped], internals: list[Internal], hooks: Sequence[Hook]) -> Prepare:
         """What thunks need of the process: memory near the functions, and hooks that are registered."""
@@ -124,40 +128,45 @@ class Entering:
             slabs.append(Slab(address=address, bytes=size + OWN_BYTES if address else 0))
         plans = [NewPlan(hook.id, hook.address, 0, hook.plan.ops) for hook in hooks]
         words = _register(gate, plans) if plans else []
-        specs = [_spec(hook, *pair) for hook, pair in zip(hooks, words, strict=True)]
+        specs = [spec_of(hook, *pair) for hook, pair in zip(hooks, words, strict=True)]
         return Prepare(pid=gate.pid, pool_path=str(self._target.pool.path), hooks=specs, slabs=slabs, internals=internals)
 
     def forget(self, removed: Sequence[str] | None) -> None:
         """Patterns were removed: their hooks record nothing more, in no process. None: values are captured otherwise from now on, with new plans."""
-        for key, hook in list(self._hooks.items()):
-            if removed is None or hook.place.pattern in removed:
-                del self._hooks[key]
-                if removed is not None and key in self._own:
-                    self._target.set_hook(hook.id, HookFlag(0))
-        self._own &= self._hooks.keys()
+        if removed is None:
+            self._hooks.clear()
+            self._resting.clear()
+            return
+        for key, hook in self._hooks.items():
+            if hook.place.pattern in removed:
+                self._target.set_hook(hook.id, HookFlag(0))
+                self._resting.add(key)
 
     def restore(self) -> None:
-        """The functions' own bytes in all children that live, the merely forked ones too. What does not hold our jump is left alone. Blocks."""
-        patched = [list(one.patches) for one in self._programs.values()]
+        """The functions' own bytes in all children that live, the merely forked ones too. What does not hold our jump is left alone. Wanted again,
+        they get new ids. Blocks."""
+        patched = [list(one.patches) for one in self.programs.values()]
         patched.append([item.patch for item in self._target.journal.probes.installed.values() if item.patch])
         status = self._target.keeper.status()
         for pid, ticks in holders(self._target.pool.path, status.start_ticks).items():
-            own = self._programs.get(pid)
+            own = self.programs.get(pid)
             if pid == status.pid:
                 continue
-            for patches in [own.patches] if own is not None and own.ticks == ticks else patched:
+            for patches in [own.patches] if own is not None and own.ticks == ticks and not own.forked else patched:
                 with suppress(StrobeError):  # it has ended meanwhile, or is held by another debugger
                     patching.restore(pid, patches)
+        self.programs.clear()
+        self.forget(None)
 
     def _keep(self, pid: int, reply: PrepareReply) -> None:
         ticks = start_ticks(pid)
         if ticks is not None:
-            self._programs[pid] = Program(ticks, [patch for patch in reply.patches if patch.hook])
-        if len(self._programs) > PROGRAMS_MAX:
-            self._programs = {pid: one for pid, one in self._programs.items() if start_ticks(pid) == one.ticks}
+            self.programs[pid] = Program(ticks, [patch for patch in reply.patches if patch.hook])
+        if len(self.programs) > PROGRAMS_MAX:
+            self.programs = {pid: one for pid, one in self.programs.items() if start_ticks(pid) == one.ticks}
 
 
-def _spec(hook: Hook, word: int, entry: int) -> HookSpec:
+def spec_of(hook: Hook, word: int, entry: int) -> HookSpec:
     place = hook.place
     return HookSpec(
         id=hook.id, address=hook.address, size=place.size, function=place.function, module=place.module, plan=hook.plan.ops, hook=word, entry=entry

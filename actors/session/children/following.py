@@ -19,6 +19,7 @@ from actors.session.children.gate import Gate
 from actors.session.children.image import Image
 from actors.session.children.policy import Policy, Verdict
 from actors.session.children.processes import Processes
+from actors.session.children.spreading import Spreading
 from actors.session.ptrace.memory import Memory
 from actors.session.target import Target
 from actors.session.tracing import Tracing
@@ -48,6 +49,7 @@ class Following:
         self._recorder = artifact("strobe-recorder.so")
         self._policy = Policy(trace_shells=trace_shells)
         self._entering = Entering(tracing)
+        self._spreading = Spreading(tracing, self._entering)
         self.processes = Processes(tracing.target.keeper.status().pid)
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -87,6 +89,10 @@ class Following:
     def changed(self, removed: Sequence[str] | None) -> None:
         """Patterns were removed; None: it is another depth to which values are captured."""
         self._entering.forget(removed)
+
+    async def spread(self) -> list[str]:
+        """What is wanted now is hooked in the children that live, too. Answers warnings."""
+        return await self._spreading.spread()
 
     def leave(self) -> None:
         """The session lets all processes go: their functions have their own bytes back when this returns. Blocks."""
@@ -156,9 +162,9 @@ class Following:
             gate.let_go()
 
     def _follow(self, gate: Gate) -> None:
-        verdict = self._policy.judge(_program_at(gate))
+        verdict, shown = self._policy.judge(_program_at(gate)), _shown(gate)
         if verdict.why_not is not None:
-            self._not_followed(gate.pid, _shown(gate), verdict.why_not)
+            self._not_followed(gate.pid, shown, verdict.why_not)
             return
         def judge(new: Image) -> str | None:
             one = self._policy.judge(f"/proc/{new.pid}/exe")
@@ -170,10 +176,10 @@ class Following:
             return one.why_not
 
         outcome = image.follow(gate.pid, gate.tid, gate.let_go, judge, self._recorder, self._pool.path)
-        known = self._coming.get(gate.pid)
-        if outcome.why_not and (known is not None or outcome.path is None):
-            self._coming.pop(gate.pid, None)
+        if outcome.why_not and self._coming.pop(gate.pid, None) is not None:
             self._problem(gate.pid, outcome.why_not)
+        elif outcome.why_not and outcome.path is None:
+            self._not_followed(gate.pid, shown, outcome.why_not)
 
     def _not_followed(self, pid: int, path: str, why: str) -> None:
         self.processes.exec(pid, path, why)
