@@ -32,6 +32,7 @@ static struct lane_gate *gate_take(void)
     return NULL;
 }
 
+/* False also where process ids mean something else (pid_namespaces(7)): there nobody is followed. */
 static bool lives(uint32_t session) { return system_call(CALL_KILL, session, 0, 0, 0, 0, 0) != NO_PROCESS; }
 
 /* Until the session lets it go, or cannot any more. */
@@ -50,11 +51,9 @@ static void gate_wait(struct lane_gate *gate, uint32_t session)
         }
         int64_t waited = (int64_t)clock_slowly() - began;
         bool late = waited > (state == LANE_GATE_STATE_ASKS ? WAIT_NS : HELD_NS), left = SHARED_LOAD(&pool->follower) != session;
-        if (((late || left) && state == LANE_GATE_STATE_ASKS) || (late && state != LANE_GATE_STATE_ORDER) || !lives(session)) {
-            if (!left) {
-                swapped(&pool->follower, session, 0);
+        if (((late || left) && state == LANE_GATE_STATE_ASKS) || late || !lives(session)) {
+            if (late && swapped(&pool->follower, session, 0))
                 SHARED_ADD(&pool->gates_left, 1);
-            }
             if (!swapped(&gate->state, state, LANE_GATE_STATE_FREE))
                 continue; /* it was answered just now */
             return;
@@ -95,7 +94,7 @@ void exec_asks(const struct saved *saved, uint32_t what)
         if (read_safely(&first, path, 1) == 1 && !first)
             path = 0;
     }
-    if (path && system_call(CALL_ACCESS_AT, (uint64_t)(int64_t)folder, path, EXECUTABLE, 0, 0, 0))
+    if ((path && system_call(CALL_ACCESS_AT, (uint64_t)(int64_t)folder, path, EXECUTABLE, 0, 0, 0)) || !lives(session))
         return;
     gate_ask(LANE_GATE_REASON_EXEC, path, folder, 0, session);
 }

@@ -157,6 +157,12 @@ async def test_a_crash_of_a_child_is_its_own(strobe: Strobe, way: str) -> None:
     assert status["crash"]["pid"] == pid
 
 
+async def test_the_targets_own_crash_comes_first(strobe: Strobe) -> None:
+    _, status = await same_as_plain(strobe, "both-crash")
+    assert (status["status"], status["signal"]) == ("crashed", signal.SIGSEGV)
+    assert status["crash"]["pid"] == status["pid"]
+
+
 async def test_children_that_are_killed(strobe: Strobe) -> None:
     session, status = await same_as_plain(strobe, "killed", "2")
     assert (await strobe.output(session))[0].splitlines() == [b"ended by signal 9", b"ended by signal 15"]

@@ -314,6 +314,12 @@ int main(int argc, char **argv)
                 _exit(127);
             }
             told(pid);
+        } else if (!strcmp(way, "both-crash")) {
+            pid_t pid = fork();
+            if (pid == 0)
+                die(NULL);
+            told(pid);
+            die(NULL);
         } else if (!strcmp(way, "fall"))
             die(NULL);
         else if (!strcmp(way, "killed")) {

@@ -141,6 +141,7 @@ def test_what_is_remembered_of_processes() -> None:
     for number in range(KEPT_MAX + 10):
         known.exec(1 << 30 | number, "/bin/fourth", None)
     assert len(known.shown()) == SHOWN_MAX and not known.shown()[-1]["alive"]
+    assert "could not be loaded" in known.shown()[-1]["whyNot"]
     known.close()
 
 
@@ -160,13 +161,19 @@ def test_how_a_process_ended() -> None:
 def test_who_has_a_file_mapped(tmp_path: Path) -> None:
     file = tmp_path / "pool"
     file.write_bytes(bytes(4096))
-    mine = start_ticks(os.getpid())
-    assert mine is not None and holders(file, mine) == {}
-    with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 4096):
-        found = holders(file, mine)
-        assert found == {os.getpid(): mine} and still(found)
-        assert holders(file, mine + 1) == {}
-    assert not still({os.getpid(): mine + 1})
+    code = "import mmap, sys\nwith open(sys.argv[1], 'r+b') as file, mmap.mmap(file.fileno(), 4096): print(flush=True); input()"
+    with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 4096):  # who looks has it mapped too: a session that was started anew
+        assert holders(file, 0) == {}
+        with subprocess.Popen([sys.executable, "-S", "-c", code, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            ticks = start_ticks(other.pid)
+            assert ticks is not None
+            found = holders(file, ticks)
+            assert found == {other.pid: ticks} and still(found)
+            assert holders(file, ticks + 1) == {}
+            other.communicate(b"\n")
+    assert not still(found)
     assert start_ticks(1 << 30) is None
 
 

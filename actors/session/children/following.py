@@ -162,6 +162,8 @@ class Following:
             gate.let_go()
 
     def _follow(self, gate: Gate) -> None:
+        if not gate.is_there():
+            return
         verdict, shown = self._policy.judge(_program_at(gate)), _shown(gate)
         if verdict.why_not is not None:
             self._not_followed(gate.pid, shown, verdict.why_not)

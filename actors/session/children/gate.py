@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from actors.session.ptrace.remote import Order
 from strobe import futex
 from strobe.errors import Code, StrobeError
-from strobe.lanes.layout import GateReason, GateState
+from strobe.lanes.layout import GATE_BYTES, GATES_OFFSET, GateReason, GateState
 from strobe.lanes.machine import Machine
 from strobe.lanes.pool import Pool
 
 ORDER_S: Final = 2.0
+THERE_S: Final = 0.2  # of a thread that is on its way to its wait, on a busy machine
+THERE_PAUSE_S: Final = 0.0005
+PAGE: Final = 4096
 LOOK_S: Final = 0.020
 
 
@@ -53,6 +57,20 @@ class Gate:
         """None: it is another's."""
         row = self.pool.gates[self.index]
         return GateState(int(row["state"])) if int(row["ticket"]) == self.ticket else None
+
+    def is_there(self) -> bool:
+        """Whether the thread of that number waits for just this gate: numbers are others in other pid namespaces (pid_namespaces(7))."""
+        expected = (GATES_OFFSET + self.index * GATE_BYTES) % PAGE
+        deadline = time.monotonic() + THERE_S
+        while self.state is GateState.ASKS and time.monotonic() < deadline:
+            try:
+                words = Path(f"/proc/{self.pid}/task/{self.tid}/syscall").read_text().split()
+            except OSError:
+                return False
+            if words[0] == str(futex.SYS_FUTEX) and int(words[1], 16) % PAGE == expected:
+                return True
+            time.sleep(THERE_PAUSE_S)
+        return False
 
     def change(self, expected: GateState, wanted: GateState) -> bool:
         if self.state != expected:

@@ -19,10 +19,10 @@ def start_ticks(pid: int) -> int | None:
 
 
 def holders(pool: Path, since_ticks: int) -> dict[int, int]:
-    """Processes that began at `since_ticks` or later and have `pool` mapped: {pid: start ticks}."""
-    found = {}
+    """Processes that began at `since_ticks` or later and have `pool` mapped, but this one: {pid: start ticks}."""
+    found, ours = {}, str(os.getpid())
     for name in os.listdir("/proc"):  # noqa: PTH208 (a Path object for each would take longer than the rest)
-        ticks = start_ticks(int(name)) if name.isdigit() else None
+        ticks = start_ticks(int(name)) if name.isdigit() and name != ours else None
         if ticks is not None and ticks >= since_ticks and _maps(int(name), os.fsencode(pool)):
             found[int(name)] = ticks
     return found

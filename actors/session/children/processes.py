@@ -15,6 +15,7 @@ from actors.session.children.exits import in_words, open_process, wait_status
 SHOWN_MAX: Final = 50
 KEPT_MAX: Final = 1000
 REASONS_MAX: Final = 5
+NOT_LOADED: Final = "the recorder could not be loaded (it has no memory for it, or may not open its files), or it ended before"
 WATCHED_MAX: Final = 64  # processes whose end is waited for with a file descriptor each
 
 
@@ -110,6 +111,8 @@ class Processes:
 
 def _shown(one: Process) -> dict[str, Any]:
     alive = one.ended is None and Path(f"/proc/{one.pid}").exists()
+    if one.followed is None and not alive:
+        one.followed, one.why_not = False, NOT_LOADED
     found = {
         "pid": one.pid, "parent": one.parent, "command": one.command, "followed": one.followed, "whyNot": one.why_not, "hooks": one.hooks, "alive": alive,
         "exit": one.ended,

@@ -274,16 +274,23 @@ static void gates(void)
         pthread_join(threads[i], NULL);
     CHECK(!asking() && !pool->gates_left);
     pid_t dead = fork(); /* a session that is killed lets everybody go */
-    if (!dead)
+    if (!dead) {
+        pause();
         _exit(0);
-    waitpid(dead, NULL, 0);
+    }
     SHARED_STORE(&pool->follower, (uint32_t)dead);
-    wait_at_gate("/bin/sh");
-    CHECK(!pool->follower && pool->gates_left == 1 && !asking());
+    CHECK(!pthread_create(&threads[0], NULL, wait_at_gate, "/bin/sh"));
+    while (!asking())
+        usleep(100);
+    kill(dead, SIGKILL);
+    waitpid(dead, NULL, 0);
+    pthread_join(threads[0], NULL);
+    wait_at_gate("/bin/sh"); /* and nobody waits for it any more */
+    CHECK(!pool->gates_left && !asking());
     SHARED_STORE(&pool->follower, (uint32_t)getpid()); /* and so does one that does not answer, after a while */
     uint64_t began = clock_slowly();
     wait_at_gate("/bin/sh");
-    CHECK(clock_slowly() - began > 1900000000ull && clock_slowly() - began < 20000000000ull && !pool->follower && !asking());
+    CHECK(clock_slowly() - began > 1900000000ull && clock_slowly() - began < 20000000000ull && !pool->follower && pool->gates_left == 1 && !asking());
     for (uint32_t i = 0; i < LANE_GATE_COUNT; i++)
         CHECK(gate_table()[i].state == LANE_GATE_STATE_FREE);
 }
