@@ -59,9 +59,11 @@ class Ending:
         """Daemons record on when the target has ended and its output is closed, until they are gone, or the session is stopped."""
         target, since = self.target, self.target.keeper.status().start_ticks
         while self.tracing.follower is not None and not target.journal.stopped:
+            busy = self.tracing.follower.is_busy()
             self._lingering = await asyncio.to_thread(holders, target.pool.path, since)
-            if not self._lingering:
+            if not (busy or self._lingering or self.tracing.follower.is_busy()):
                 return
+            await asyncio.sleep(LINGER_S)
             while still(self._lingering) and not target.journal.stopped:
                 await asyncio.sleep(LINGER_S)
 

@@ -34,6 +34,7 @@ LISTEN_S: Final = 0.5
 SWEEP_S: Final = 1.0
 AT_ONCE: Final = 4  # execs that are followed at the same time; the others wait their turn
 ENTER_S: Final = 4.0
+COMING_S: Final = 5.0  # so long a new program may take to load its libraries before it is given up
 PATH_BYTES: Final = 4096
 AT_CWD: Final = -100
 
@@ -55,7 +56,8 @@ class Following:
         self._thread: threading.Thread | None = None
         self._workers: ThreadPoolExecutor | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._coming: dict[int, tuple[str, Verdict]] = {}  # programs that have been put on their way to the second gate
+        self._coming: dict[int, tuple[str, Verdict, float]] = {}  # programs on their way to the second gate, and since when
+        self._leaving: set[int] = set()  # processes on their way from the first gate to their exec
         self._seen: dict[int, int] = {}  # ticket of each gate that is being dealt with
 
     @property
@@ -85,6 +87,12 @@ class Following:
         if self._workers is not None:
             self._workers.shutdown(wait=False, cancel_futures=True)
         self._thread = None
+
+    def is_busy(self) -> bool:
+        """Whether a process is on its way from one program to the next: for a moment it has no recorder."""
+        recent = time.monotonic() - COMING_S
+        coming = any(since > recent and Path(f"/proc/{pid}").exists() for pid, (_, _, since) in list(self._coming.items()))
+        return coming or bool(self._leaving) or bool(self._pool.gates["state"].any())
 
     def changed(self, removed: Sequence[str] | None) -> None:
         """Patterns were removed; None: it is another depth to which values are captured."""
@@ -154,12 +162,14 @@ class Following:
 
     def _exec(self, gate: Gate) -> None:
         """Whatever happens, it goes on."""
+        self._leaving.add(gate.pid)
         try:
             self._follow(gate)
         except (StrobeError, OSError, ValueError) as error:  # it is gone, or nothing can be found out about it
             self._problem(gate.pid, f"it could not be followed ({error})")
         finally:
             gate.let_go()
+            self._leaving.discard(gate.pid)
 
     def _follow(self, gate: Gate) -> None:
         if not gate.is_there():
@@ -172,7 +182,7 @@ class Following:
             one = self._policy.judge(f"/proc/{new.pid}/exe")
             if one.why_not is None:
                 self.processes.exec(new.pid, new.path, None, shell=one.shell)
-                self._coming[new.pid] = (new.path, one)
+                self._coming[new.pid] = (new.path, one, time.monotonic())
             else:
                 self._not_followed(new.pid, new.path, one.why_not)
             return one.why_not
@@ -210,7 +220,7 @@ class Following:
         self._start(self._enter(gate))
 
     async def _enter(self, gate: Gate) -> None:
-        path, verdict = self._coming.pop(gate.pid, ("", Verdict()))
+        path, verdict, _ = self._coming.pop(gate.pid, ("", Verdict(), 0.0))
         try:
             async with asyncio.timeout(ENTER_S):
                 done = await self._entering.enter(gate, path, bare=verdict.shell)

@@ -15,7 +15,7 @@ from strobe.lanes.machine import Machine
 from strobe.lanes.pool import Pool
 
 ORDER_S: Final = 2.0
-THERE_S: Final = 0.2  # of a thread that is on its way to its wait, on a busy machine
+THERE_S: Final = 1.0  # of a thread that is on its way to its wait, on a busy machine
 THERE_PAUSE_S: Final = 0.0005
 PAGE: Final = 4096
 LOOK_S: Final = 0.020
