@@ -161,6 +161,7 @@ class Ending:
             await asyncio.to_thread(self.target.collector.flush, FLUSH_S)
         except StrobeError as error:  # a store that is away gets it later; the exit must be told all the same
             self.warn(f"exit told before its last records: {error.what}")
+        self._tell_processes()  # before: who reads that it has ended finds them there
         life = self.target.took(Ended(wait_status))
         ended_at = time.time_ns() - (time.monotonic_ns() - exited_ns)
         fields = {"state": life.state, "exitCode": life.exit_code, "signal": life.signal, "endedAt": ended_at}
