@@ -48,6 +48,8 @@ SETTINGS: Final = (
     Setting("test.statusRetryMs", 5_000, 500, 60_000),
     Setting("sampling.callsPerSecond", 100_000, 1, 1_000_000_000),
     Setting("sampling.rate", 0.01, 0.0001, 1.0),
+    Setting("children.follow", True),
+    Setting("children.shells", False),
     Setting("retention.days", 7, 0, 3_650),
     Setting("retention.maxBytes", 10 << 30, 1 << 20, 1 << 50),
     Setting("node.idleMinutes", 30.0, 0.01, 100_000),

@@ -26,6 +26,8 @@ INTERRUPT: Final = 0x4207
 GETSIGMASK: Final = 0x420A
 SETSIGMASK: Final = 0x420B
 O_TRACESYSGOOD: Final = 1
+O_TRACEEXEC: Final = 0x10
+EVENT_EXEC: Final = 4
 EVENT_STOP: Final = 128
 NT_X86_XSTATE: Final = 0x202
 WNOHANG: Final = 1
@@ -121,7 +123,7 @@ def set_signal_mask(tid: int, mask: int) -> None:
 
 
 def wait(tid: int) -> int | None:
-    """Status of `tid` if it has changed, None if not yet. Never blocks. ChildProcessError: no tracee of this thread."""
+    """Status of `tid` (-1: of any tracee) if it has changed, None if not yet. Never blocks. ChildProcessError: no tracee of this thread."""
     while True:
         found = _waitpid(tid, ctypes.byref(_status), WNOHANG | WALL | WNOTHREAD)
         if found >= 0:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.session.attaching import attach
+from actors.session.children.following import follow
 from actors.session.collector import Collector
 from actors.session.coring import open_core
 from actors.session.ending import Ending
@@ -49,6 +50,8 @@ class Session(MemoryAnswers, Actor):
             tracing = Tracing(self, target)
             self._begin(target, tracing)
             tracing.arming.settle()
+            if target.injected and not target.journal.stopped:
+                follow(tracing)
 
     async def stopping(self, reason: str) -> None:
         """An orderly end detaches: the target runs on untraced. Where the node died, keeper, spool and pool wait for the next one."""
@@ -61,6 +64,8 @@ class Session(MemoryAnswers, Actor):
             await self.ending.stop(kill=False)
         if self.tracing is not None:
             self.tracing.arming.end()
+            if self.tracing.follower is not None:
+                self.tracing.follower.end()
         if self._watcher is not None:
             self._watcher.cancel()
         await asyncio.to_thread(self.target.collector.close)
@@ -103,7 +108,7 @@ class Session(MemoryAnswers, Actor):
     @handles(SessionStatus)
     async def status(self, ask: SessionStatus, context: Context) -> StatusReply:
         del ask, context
-        target, _ = self._launched()
+        target, tracing = self._launched()
         life = target.life
         return StatusReply(
             status=life.state,
@@ -117,6 +122,8 @@ class Session(MemoryAnswers, Actor):
             sampling=target.sampled(),
             capabilities=target.capabilities,
             crash=target.crash,
+            processes=tracing.follower.shown() if tracing.follower is not None else [],
+            warnings=tracing.follower.told() if tracing.follower is not None else [],
         )
 
     @handles(Flush)

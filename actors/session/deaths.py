@@ -99,6 +99,8 @@ class Deaths:
         await self._until_gone(crash.pid)
         report = await self._with_thrown(self._take(await self._reports(), crash.signo), crash, reply)
         data = crashes.event_data(crash, reply.frames, reply.culprit) | missing
+        if crash.pid != self.target.life.pid:
+            data["child"] = True
         text = crashes.summary(crash, reply.frames, reply.culprit)
         if report is not None:
             text = f"{crashes.signal_name(crash.signo)}: {report.headline()}{crashes.in_words(_place(report) if report.file else data)}"
@@ -128,7 +130,7 @@ class Deaths:
         return self.target.folder / f"died-{pid}"
 
     def _told(self, text: str, data: dict[str, Any]) -> None:
-        if self.target.crash is None:
+        if self.target.crash is None or (self.target.crash.get("child") and not data.get("child")):
             self.target.crash = {"summary": text, **data}
 
     def _without_page(self, number: int, pid: int, at_ns: int, report: Report | None, why: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from actors.session.capabilities import Finding, capabilities
+from actors.session.children.following import follow
 from actors.session.collector import Collector
 from actors.session.journal import Journal
 from actors.session.lifecycle import Started
@@ -145,6 +146,7 @@ async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, poo
     journal.save(folder)
     collector.limit(target.limits())
     collector.start()
+    follow(tracing)
     try:
         matched, warnings = 0, [pool.shortfall] if pool.shortfall else []
         if facts.injectable and status.state is TargetState.STOPPED:
@@ -155,6 +157,8 @@ async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, poo
         journal.capabilities, journal.running = target.capabilities, True
         journal.save(folder)
     except BaseException:
+        if tracing.follower is not None:
+            tracing.follower.end()
         await asyncio.to_thread(collector.abandon)
         raise
     tracing.typing.begin()

@@ -63,25 +63,27 @@ class Resolving:
             return ""  # it would have been more than was asked for
         return "".join(f" It is defined in {_shown(place.module, root)}, which is not loaded." for place in reply.places)
 
-    async def in_new(self, patterns: Sequence[str], fresh: Sequence[Mapped]) -> dict[int, Place]:
-        """Places in libraries that have just come. Those of the system count, as in `resolve`, for patterns that match nothing in the program's own."""
+    async def in_new(self, patterns: Sequence[str], fresh: Sequence[Mapped], program: str | None = None) -> dict[int, Place]:
+        """Places in libraries that have just come, or in all of a child's `program`. Those of the system count, as in `resolve`, for patterns that match
+        nothing in the program's own."""
+        program = program or self._program
         wanted: dict[int, Place] = {}
         for own in (True, False):
             some = tuple(pattern for pattern in patterns if own or pattern.startswith("@") or not self._matched.get(pattern))
-            those = [one for one in fresh if is_own(one.module.path, self._program) == own]
+            those = [one for one in fresh if is_own(one.module.path, program) == own]
             if some and those:
-                wanted |= placed(await self._places(some, those), [one.module for one in those])
+                wanted |= placed(await self._places(some, those, program), [one.module for one in those])
         return wanted
 
     @property
     def _program(self) -> str:
         return self._target.journal.launch.command
 
-    async def _places(self, patterns: tuple[str, ...], fresh: Sequence[Mapped]) -> list[Place]:
+    async def _places(self, patterns: tuple[str, ...], fresh: Sequence[Mapped], program: str) -> list[Place]:
         keys = {one.module.path: (one.module.path, one.file, patterns, self._target.journal.project_root) for one in fresh}
         missing = {one.module.path: one.module for one in fresh if keys[one.module.path] not in self._kept}
         if missing:
-            reply = await self._ask(patterns, list(missing.values()), explain=False)
+            reply = await self._ask(patterns, list(missing.values()), explain=False, program=program)
             for path in missing:
                 self._kept[keys[path]] = [place for place in reply.places if place.module == path]
         found = [place for key in keys.values() for place in self._kept[key]]
@@ -89,8 +91,8 @@ class Resolving:
             del self._kept[next(iter(self._kept))]
         return found
 
-    async def _ask(self, patterns: Sequence[str], modules: Sequence[Module], *, explain: bool) -> ResolveReply:
-        own = [module.path for module in modules if is_own(module.path, self._program)]
+    async def _ask(self, patterns: Sequence[str], modules: Sequence[Module], *, explain: bool, program: str | None = None) -> ResolveReply:
+        own = [module.path for module in modules if is_own(module.path, program or self._program)]
         ask = Resolve(
             patterns=list(patterns), modules=[module.path for module in modules], main_modules=own, project_root=self._target.journal.project_root,
             symbols_path=self._target.journal.launch.symbols_path, limit=HOOKS_MAX, explain=explain,

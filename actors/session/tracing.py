@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from actors.session.arming import Arming
 from actors.session.libraries import Libraries
@@ -34,6 +35,19 @@ NO_EXIT = frozenset({
 })  # fmt: skip
 
 
+class Follower(Protocol):
+    """actors.session.children.following.Following, which needs this file."""
+
+    def begin(self) -> None: ...
+    def end(self) -> None: ...
+    def is_busy(self) -> bool: ...
+    def changed(self, removed: Sequence[str] | None) -> None: ...
+    def leave(self) -> None: ...
+    async def spread(self) -> list[str]: ...
+    def told(self) -> list[str]: ...
+    def shown(self) -> list[dict[str, Any]]: ...
+
+
 @dataclass
 class Outcome:
     """What one change did."""
@@ -54,6 +68,7 @@ class Tracing:
         self.resolving = Resolving(actor, target)
         self.libraries = Libraries(target.journal)
         self.arming = Arming(target, self.lock, self._look)
+        self.follower: Follower | None = None
         self._bases: dict[int, Plan] = {}
 
     async def new_hooks(self, wanted: dict[int, Place], modules: Iterable[Module], budget_ms: int = FIRST_MS) -> list[Hook]:
@@ -135,12 +150,15 @@ class Tracing:
             watches = self.watching.changed(add_watches, remove_watches)
             warnings += await self.watch(watches, add_watches, modules)
             target.journal.probes.patterns = patterns
+            if self.follower is not None and remove:
+                self.follower.changed(remove)
             await self._apply(wanted, fresh, CodeMap.parse(text))
             self.arming.settle()
             if add_watches or remove_watches:
                 await self._rewatch(add_watches)
         self.typing.begin()
-        return Outcome(matched=len(wanted), warnings=[*warnings, *self.arming.told()])
+        followed = [*(await self.follower.spread() if add else []), *self.follower.told()] if self.follower is not None else []
+        return Outcome(matched=len(wanted), warnings=[*warnings, *self.arming.told(), *followed])
 
     async def set_depth(self, depth: int) -> None:
         """What is traced already is captured so deep from now on. What can't be planned at once follows in the background."""
@@ -149,6 +167,8 @@ class Tracing:
             return
         target.require_running()
         target.journal.depth = depth
+        if self.follower is not None:
+            self.follower.changed(None)
         self.typing.wanting |= {address for address, item in target.journal.probes.installed.items() if item.patch is not None and item.hook.plan.typed}
         await self.typing.retype(FIRST_MS)
         self.typing.begin()
@@ -224,7 +244,9 @@ class Tracing:
         target.journal.save(target.folder)
 
     async def restore_functions(self) -> None:
-        """Puts the functions' own bytes back. Their hooks are forgotten: wanted again, they get new ids."""
+        """Puts the functions' own bytes back, in children too. Their hooks are forgotten: wanted again, they get new ids."""
+        if self.follower is not None:
+            await asyncio.to_thread(self.follower.leave)
         probes = self.target.journal.probes
         patches = [item.patch for item in probes.installed.values() if item.patch]
         if patches and self.target.keeper.target_alive():

@@ -175,7 +175,7 @@ class SessionWriter:
         for row in others:
             row["n"] = next_n
             row["parent"], thread = self._decoder.call_of(row.pop("span"))
-            if "thread" in row:
+            if "thread" in row and row["thread"] is None:
                 row["thread"] = thread
             next_n += 1
             newest = max(newest, row["ts"])
@@ -253,7 +253,7 @@ class SessionWriter:
             row = {
                 "n": 0, "ts": int(segment["tsNs"]) - self._started_ns, "stream": _stream(segment["stream"]), "start": int(segment["offset"]),
                 "text": text, "bytes": None if text.encode() == part else part, "approximate": bool(segment.get("approximate")),
-                "parent": None, "thread": None, "span": int(segment.get("span") or 0),
+                "parent": None, "thread": self._writer_of(segment.get("by")), "span": int(segment.get("span") or 0),
             }  # fmt: skip
             self._rows["output"].append(row)
             self.pending_rows += 1
@@ -296,6 +296,9 @@ class SessionWriter:
         changed = {key: value for key, value in header.items() if key in known and key not in ("sessionId", "session_id")}
         merged = {**self.record.model_dump(by_alias=True), **changed, "detail": {**self.record.detail, **(header.get("detail") or {})}}
         self.record = self._changed_record = SessionRecord.model_validate(merged)
+
+    def _writer_of(self, by: Sequence[Any] | None) -> int | None:
+        return None if by is None else self._thread_of(dict(zip(("thread", "pid", "tid", "comm"), by, strict=True)))
 
     def _thread_of(self, part: Mapping[str, Any]) -> int:
         """The stored id of a slice's thread."""

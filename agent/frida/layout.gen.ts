@@ -2,13 +2,16 @@
 
 export interface Field { offset: number; type: "u8" | "u16" | "u32" | "u64" | "i32"; count: number }
 
-export const LAYOUT_VERSION = 3;
+export const LAYOUT_VERSION = 4;
 export const POOL_MAGIC = 0x4c4f4f5042525453n;
 export const HEADER_BYTES = 4096;
 export const HOOK_BYTES = 32;
 export const HOOK_CAPACITY = 65536;
 export const CRASH_BYTES = 131072;
 export const CRASH_COUNT = 8;
+export const GATES_OFFSET = 2048;
+export const GATE_BYTES = 64;
+export const GATE_COUNT = 32;
 export const CHUNK_BYTES = 262144;
 export const CHUNK_HEADER_BYTES = 128;
 export const CHUNK_SLOTS = 7936;
@@ -34,6 +37,10 @@ export const REGION_BYTES = 16;
 export const Clock = { MONOTONIC: 0, TSC: 1 } as const;
 
 export const ChunkState = { FREE: 0, OWNED: 1, CLOSED: 2 } as const;
+
+export const GateState = { FREE: 0, TAKEN: 1, ASKS: 2, HELD: 3, ORDER: 4, DONE: 5, GO: 6 } as const;
+
+export const GateReason = { EXEC: 0, LOADED: 1 } as const;
 
 export const Kind = { ENTER: 1, EXIT: 2, UNWIND: 3, YIELD: 4, RESUME: 5, OUTPUT_MARK: 6, LOG: 7, WATCH: 8, EXCEPTION: 9, THREAD_NAME: 10, PAD: 11 } as const;
 
@@ -82,6 +89,10 @@ export const POOL = {
     images_left_out: { offset: 312, type: "u64", count: 1 },
     stream_bytes: { offset: 320, type: "u64", count: 2 },
     output_lost: { offset: 336, type: "u64", count: 1 },
+    follower: { offset: 344, type: "u32", count: 1 },
+    gate_asks: { offset: 348, type: "u32", count: 1 },
+    gates_full: { offset: 352, type: "u32", count: 1 },
+    gates_left: { offset: 356, type: "u32", count: 1 },
 } as const satisfies Record<string, Field>;
 
 export const HOOK_SIZE = 32;
@@ -135,6 +146,21 @@ export const ENTRY = {
     slots: { offset: 22, type: "u8", count: 1 },
     reserved: { offset: 23, type: "u8", count: 1 },
     word: { offset: 24, type: "u64", count: 1 },
+} as const satisfies Record<string, Field>;
+
+export const GATE_SIZE = 64;
+export const GATE = {
+    state: { offset: 0, type: "u32", count: 1 },
+    pid: { offset: 4, type: "u32", count: 1 },
+    tid: { offset: 8, type: "u32", count: 1 },
+    reason: { offset: 12, type: "u32", count: 1 },
+    path: { offset: 16, type: "u64", count: 1 },
+    folder: { offset: 24, type: "i32", count: 1 },
+    order: { offset: 28, type: "u32", count: 1 },
+    first: { offset: 32, type: "u64", count: 1 },
+    second: { offset: 40, type: "u64", count: 1 },
+    answer: { offset: 48, type: "u64", count: 1 },
+    ticket: { offset: 56, type: "u64", count: 1 },
 } as const satisfies Record<string, Field>;
 
 export const WALK_STEP_SIZE = 32;

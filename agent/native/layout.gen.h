@@ -4,13 +4,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LANE_LAYOUT_VERSION 3u
+#define LANE_LAYOUT_VERSION 4u
 #define LANE_POOL_MAGIC 0x4c4f4f5042525453ull
 #define LANE_HEADER_BYTES 4096u
 #define LANE_HOOK_BYTES 32u
 #define LANE_HOOK_CAPACITY 65536u
 #define LANE_CRASH_BYTES 131072u
 #define LANE_CRASH_COUNT 8u
+#define LANE_GATES_OFFSET 2048u
+#define LANE_GATE_BYTES 64u
+#define LANE_GATE_COUNT 32u
 #define LANE_CHUNK_BYTES 262144u
 #define LANE_CHUNK_HEADER_BYTES 128u
 #define LANE_CHUNK_SLOTS 7936u
@@ -39,6 +42,17 @@
 #define LANE_CHUNK_STATE_FREE 0u
 #define LANE_CHUNK_STATE_OWNED 1u
 #define LANE_CHUNK_STATE_CLOSED 2u
+
+#define LANE_GATE_STATE_FREE 0u
+#define LANE_GATE_STATE_TAKEN 1u
+#define LANE_GATE_STATE_ASKS 2u
+#define LANE_GATE_STATE_HELD 3u
+#define LANE_GATE_STATE_ORDER 4u
+#define LANE_GATE_STATE_DONE 5u
+#define LANE_GATE_STATE_GO 6u
+
+#define LANE_GATE_REASON_EXEC 0u
+#define LANE_GATE_REASON_LOADED 1u
 
 #define LANE_KIND_ENTER 1u
 #define LANE_KIND_EXIT 2u
@@ -139,7 +153,11 @@ struct lane_pool {
     uint64_t images_left_out;
     uint64_t stream_bytes[2];
     uint64_t output_lost;
-    uint8_t gap1[3752];
+    uint32_t follower;
+    uint32_t gate_asks;
+    uint32_t gates_full;
+    uint32_t gates_left;
+    uint8_t gap1[3736];
 };
 _Static_assert(sizeof(struct lane_pool) == 4096, "lane_pool");
 _Static_assert(offsetof(struct lane_pool, magic) == 0, "lane_pool.magic");
@@ -171,6 +189,10 @@ _Static_assert(offsetof(struct lane_pool, copy_output) == 308, "lane_pool.copy_o
 _Static_assert(offsetof(struct lane_pool, images_left_out) == 312, "lane_pool.images_left_out");
 _Static_assert(offsetof(struct lane_pool, stream_bytes) == 320, "lane_pool.stream_bytes");
 _Static_assert(offsetof(struct lane_pool, output_lost) == 336, "lane_pool.output_lost");
+_Static_assert(offsetof(struct lane_pool, follower) == 344, "lane_pool.follower");
+_Static_assert(offsetof(struct lane_pool, gate_asks) == 348, "lane_pool.gate_asks");
+_Static_assert(offsetof(struct lane_pool, gates_full) == 352, "lane_pool.gates_full");
+_Static_assert(offsetof(struct lane_pool, gates_left) == 356, "lane_pool.gates_left");
 
 struct lane_hook {
     uint64_t left_out;
@@ -264,6 +286,32 @@ _Static_assert(offsetof(struct lane_entry, flags) == 21, "lane_entry.flags");
 _Static_assert(offsetof(struct lane_entry, slots) == 22, "lane_entry.slots");
 _Static_assert(offsetof(struct lane_entry, reserved) == 23, "lane_entry.reserved");
 _Static_assert(offsetof(struct lane_entry, word) == 24, "lane_entry.word");
+
+struct lane_gate {
+    uint32_t state;
+    uint32_t pid;
+    uint32_t tid;
+    uint32_t reason;
+    uint64_t path;
+    int32_t folder;
+    uint32_t order;
+    uint64_t first;
+    uint64_t second;
+    uint64_t answer;
+    uint64_t ticket;
+};
+_Static_assert(sizeof(struct lane_gate) == 64, "lane_gate");
+_Static_assert(offsetof(struct lane_gate, state) == 0, "lane_gate.state");
+_Static_assert(offsetof(struct lane_gate, pid) == 4, "lane_gate.pid");
+_Static_assert(offsetof(struct lane_gate, tid) == 8, "lane_gate.tid");
+_Static_assert(offsetof(struct lane_gate, reason) == 12, "lane_gate.reason");
+_Static_assert(offsetof(struct lane_gate, path) == 16, "lane_gate.path");
+_Static_assert(offsetof(struct lane_gate, folder) == 24, "lane_gate.folder");
+_Static_assert(offsetof(struct lane_gate, order) == 28, "lane_gate.order");
+_Static_assert(offsetof(struct lane_gate, first) == 32, "lane_gate.first");
+_Static_assert(offsetof(struct lane_gate, second) == 40, "lane_gate.second");
+_Static_assert(offsetof(struct lane_gate, answer) == 48, "lane_gate.answer");
+_Static_assert(offsetof(struct lane_gate, ticket) == 56, "lane_gate.ticket");
 
 struct lane_walk_step {
     uint8_t op;

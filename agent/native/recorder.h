@@ -59,10 +59,15 @@ int strobe_arm(void);
  * STROBE_REMOTE_REPLAN (items, count) registers hooks, as strobe_hook_new does, for functions that have thunks already, and answers how many;
  * STROBE_REMOTE_SLAB (near address, bytes) is strobe_slab; STROBE_REMOTE_REGISTER (items, count) is REPLAN for functions that have no thunks yet:
  * each item's `entry` is the one its thunk is to jump to; STROBE_REMOTE_REBIND (path, whether to give up what threads have under way) puts another
- * session's pool into the place of the present one, which is over: 0, or -errno, EAGAIN while a thread is inside the recorder. */
-enum { STROBE_REMOTE_DESK = 1, STROBE_REMOTE_REPLAN = 2, STROBE_REMOTE_SLAB = 3, STROBE_REMOTE_REGISTER = 4, STROBE_REMOTE_REBIND = 5 };
+ * session's pool into the place of the present one, which is over: 0, or -errno, EAGAIN while a thread is inside the recorder;
+ * STROBE_REMOTE_ARM is strobe_arm. */
+enum { STROBE_REMOTE_DESK = 1, STROBE_REMOTE_REPLAN = 2, STROBE_REMOTE_SLAB = 3, STROBE_REMOTE_REGISTER = 4, STROBE_REMOTE_REBIND = 5, STROBE_REMOTE_ARM = 6 };
 struct strobe_replan { uint64_t function; uint32_t hook_id, plan_bytes; uint64_t plan_offset /* from the first item */, hook, entry; };
 uint64_t strobe_remote(uint64_t what, uint64_t a, uint64_t b);
+
+/* For a program that an exec has started, called at its entry point by the code of recorder_entry.c: strobe_init, then waits for a bounded time until the
+ * session has put its hooks in, for which strobe_remote is called here as the session orders it (recorder_gates.c). */
+void strobe_child(const char *pool_path);
 
 /* asm entry points for thunks */
 extern char strobe_enter_gpr[], strobe_enter_xmm[];

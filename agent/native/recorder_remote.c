@@ -47,6 +47,8 @@ EXPORT uint64_t strobe_remote(uint64_t what, uint64_t a, uint64_t b)
         return replan((struct strobe_replan *)a, b, (uint64_t)strobe_enter_gpr);
     case STROBE_REMOTE_REBIND:
         return (uint64_t)rebind((const char *)a, b);
+    case STROBE_REMOTE_ARM:
+        return (uint64_t)(int64_t)strobe_arm();
     }
     return 0;
 }

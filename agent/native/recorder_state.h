@@ -219,8 +219,12 @@ void loading_learn(uint64_t headers, uint64_t count);
 void loading_seen(void);
 void mask_enters(const struct saved *saved, uint32_t what);
 
+/* recorder_gates.c */
+void exec_asks(const struct saved *saved, uint32_t what);
+
 /* recorder_signals.c, recorder_crash.c */
 enum { INTERNAL_UNWIND = 1, INTERNAL_BACKTRACE, INTERNAL_LANDING, INTERNAL_CATCH, INTERNAL_LONGJMP, INTERNAL_CONTEXT, INTERNAL_WRITE, INTERNAL_WRITEV, INTERNAL_SIGACTION, INTERNAL_LOADING,
+    INTERNAL_EXEC, INTERNAL_EXEC_AT, INTERNAL_EXEC_FILE,
     INTERNAL_MASK_SECOND /* argument is a set of signals */, INTERNAL_MASK_FIRST, INTERNAL_MASK_FOURTH, INTERNAL_MASK_FIFTH, INTERNAL_MASK_SIXTH };
 struct kernel_action { uint64_t handler, flags, restorer, mask; };
 int64_t signal_action(int signo, const struct kernel_action *new, struct kernel_action *old);

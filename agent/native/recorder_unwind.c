@@ -170,6 +170,10 @@ __attribute__((used)) uint64_t strobe_on_internal(struct saved *saved)
         loading_seen();
         return 0;
     }
+    if (what == INTERNAL_EXEC || what == INTERNAL_EXEC_AT || what == INTERNAL_EXEC_FILE) {
+        exec_asks(saved, what);
+        return 0;
+    }
     struct thread *thread = thread_self();
     if (!thread && what == INTERNAL_SIGACTION)
         faults_unseen();
@@ -279,6 +283,9 @@ EXPORT const struct strobe_internal strobe_internals[] = {
     IN_LIBC("ppoll", INTERNAL_MASK_FOURTH),
     IN_LIBC("epoll_pwait", INTERNAL_MASK_FIFTH),
     IN_LIBC("pselect", INTERNAL_MASK_SIXTH),
+    IN_LIBC("execve", INTERNAL_EXEC), /* the others of that name, posix_spawn, system and popen call it */
+    IN_LIBC("execveat", INTERNAL_EXEC_AT),
+    IN_LIBC("fexecve", INTERNAL_EXEC_FILE),
     EVERYWHERE("_dl_debug_state", INTERNAL_LOADING), /* in the dynamic linker alone */
 };
 EXPORT const uint32_t strobe_internals_count = sizeof strobe_internals / sizeof strobe_internals[0];

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from strobe.lanes.layout import CHUNK, CHUNK_BYTES, CRASH, CRASH_BYTES, ENTRY, HEADER_BYTES, HOOK, HOOK_BYTES, POOL, SLOT_BYTES, STRING, Field
+from strobe.lanes.layout import CHUNK, CHUNK_BYTES, CRASH, CRASH_BYTES, ENTRY, GATE, GATE_BYTES, HEADER_BYTES, HOOK, HOOK_BYTES, POOL, SLOT_BYTES, STRING, Field
 
 _CODES: Final = {"u8": "u1", "u16": "<u2", "u32": "<u4", "u64": "<u8", "i32": "<i4", "i64": "<i8"}
 
@@ -20,6 +20,7 @@ def record_dtype(fields: Sequence[Field], bytes_each: int) -> np.dtype[np.void]:
 
 POOL_DTYPE: Final = record_dtype(POOL, HEADER_BYTES)
 HOOK_DTYPE: Final = record_dtype(HOOK, HOOK_BYTES)
+GATE_DTYPE: Final = record_dtype(GATE, GATE_BYTES)
 CRASH_DTYPE: Final = record_dtype(CRASH, CRASH_BYTES)
 CHUNK_DTYPE: Final = record_dtype(CHUNK, CHUNK_BYTES)
 ENTRY_DTYPE: Final = record_dtype(ENTRY, SLOT_BYTES)

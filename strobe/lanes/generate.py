@@ -27,6 +27,7 @@ RECORD_BYTES = {
     "CRASH": layout.CRASH_STACK_OFFSET,
     "CHUNK": layout.CHUNK_HEADER_BYTES,
     "ENTRY": layout.SLOT_BYTES,
+    "GATE": layout.GATE_BYTES,
     "WALK_STEP": layout.WALK_STEP_BYTES,
     "REGION": layout.REGION_BYTES,
     "STRING": 8,

@@ -4,7 +4,7 @@
 `schemas/record-layout.json`; CI fails when one of those is stale. All numbers are little-endian.
 
     pool file
-    ├── header        4096 bytes            POOL
+    ├── header        4096 bytes            POOL, and from GATES_OFFSET on gate_count × 64 GATE
     ├── hook table    hook_capacity × 32    HOOK     (written by session: flags, sample_period; by writers: the rest)
     ├── crash pages   crash_count × 128 KiB CRASH
     └── chunks        chunk_count × 256 KiB CHUNK = header 128 + map (1 byte a slot) + slots × 32
@@ -28,13 +28,16 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-LAYOUT_VERSION: Final = 3
+LAYOUT_VERSION: Final = 4
 POOL_MAGIC: Final = 0x4C4F4F5042525453  # "STRBPOOL"
 HEADER_BYTES: Final = 4096
 HOOK_BYTES: Final = 32
 HOOK_CAPACITY: Final = 65536
 CRASH_BYTES: Final = 131072
 CRASH_COUNT: Final = 8
+GATES_OFFSET: Final = 2048
+GATE_BYTES: Final = 64
+GATE_COUNT: Final = 32
 CHUNK_BYTES: Final = 262144
 CHUNK_HEADER_BYTES: Final = 128
 CHUNK_SLOTS: Final = 7936  # 128 + 7936 + pad to 8192, then 7936 × 32
@@ -88,6 +91,24 @@ POOL: Final = (
     Field("images_left_out", 312, "u64"),
     Field("stream_bytes", 320, "u64", 2),  # written to stdout and stderr while they were copied
     Field("output_lost", 336, "u64"),  # bytes of them that found no room
+    Field("follower", 344, "u32"),  # the session's process, which answers at the gates; 0: nobody waits there
+    Field("gate_asks", 348, "u32"),  # futex: counts the times that something at a gate changed for the session
+    Field("gates_full", 352, "u32"),  # new images that found no gate free: they run on without the recorder
+    Field("gates_left", 356, "u32"),  # how often nobody answered in time
+)
+
+GATE: Final = (
+    Field("state", 0, "u32"),  # futex: GateState
+    Field("pid", 4, "u32"),
+    Field("tid", 8, "u32"),
+    Field("reason", 12, "u32"),  # GateReason
+    Field("path", 16, "u64"),  # EXEC: address of the path, 0: `folder` is the file itself; LOADED: address of strobe_internals
+    Field("folder", 24, "i32"),  # EXEC: what a relative path counts from (AT_FDCWD: -100); LOADED: how many elements strobe_internals has
+    Field("order", 28, "u32"),  # ORDER: what strobe_remote is to be called with
+    Field("first", 32, "u64"),  # ASKS, LOADED: address of strobe_remote
+    Field("second", 40, "u64"),
+    Field("answer", 48, "u64"),  # DONE: what it returned
+    Field("ticket", 56, "u64"),  # tells one use of a gate from another
 )
 
 HOOK: Final = (
@@ -157,6 +178,24 @@ class ChunkState(enum.IntEnum):
     FREE = 0
     OWNED = 1
     CLOSED = 2
+
+
+class GateState(enum.IntEnum):
+    """Of a process that waits for the session. It waits GATE_WAIT_NS at most in ASKS, then goes on (FREE); while it is HELD somewhat longer. Who asks
+    changes FREE, TAKEN and DONE, the session the rest; what both may change is changed by compare-and-swap."""
+
+    FREE = 0
+    TAKEN = 1  # not filled in yet
+    ASKS = 2
+    HELD = 3  # the session is about to change its code
+    ORDER = 4  # it shall call strobe_remote, then it is DONE
+    DONE = 5
+    GO = 6
+
+
+class GateReason(enum.IntEnum):
+    EXEC = 0  # it is about to become another program
+    LOADED = 1  # it has become one, and has the recorder; its entry point comes next
 
 
 class Kind(enum.IntEnum):

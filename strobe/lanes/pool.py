@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from strobe.errors import Code, StrobeError
 from strobe.lanes.clock import choose_clock
-from strobe.lanes.dtype import CHUNK_DTYPE, CRASH_DTYPE, HOOK_DTYPE, POOL_DTYPE
+from strobe.lanes.dtype import CHUNK_DTYPE, CRASH_DTYPE, GATE_DTYPE, HOOK_DTYPE, POOL_DTYPE
 from strobe.lanes.layout import (
     CHUNK_BYTES,
     CHUNK_MAP_OFFSET,
@@ -27,6 +27,9 @@ from strobe.lanes.layout import (
     CRASH_BYTES,
     CRASH_COUNT,
     CRASH_OFFSET,
+    GATE_BYTES,
+    GATE_COUNT,
+    GATES_OFFSET,
     HEADER_BYTES,
     HOOK_CAPACITY,
     HOOKS_OFFSET,
@@ -59,6 +62,7 @@ class Pool:
 
     path: Path
     header: NDArray[np.void]
+    gates: NDArray[np.void]
     hooks: NDArray[np.void]
     crashes: NDArray[np.void]
     crash_bytes: NDArray[np.uint8]
@@ -102,6 +106,12 @@ class Pool:
         fields = POOL_DTYPE.fields
         assert fields is not None  # it has some
         return int(self.header.ctypes.data) + int(fields[name][1])
+
+    def gate_word(self, gate: int, name: str) -> int:
+        """The same of a field of a gate."""
+        fields = GATE_DTYPE.fields
+        assert fields is not None
+        return int(self.header.ctypes.data) + GATES_OFFSET + gate * GATE_BYTES + int(fields[name][1])
 
     def add_free(self, amount: int) -> None:
         """Atomic against the writers. Without machine code a plain add, which may lose a writer's; the collector mends the counter."""
@@ -232,6 +242,7 @@ def _map(path: Path, file: int) -> Pool:
     return Pool(
         path=path,
         header=memory[:HEADER_BYTES].view(POOL_DTYPE).reshape(()),
+        gates=memory[GATES_OFFSET : GATES_OFFSET + GATE_COUNT * GATE_BYTES].view(GATE_DTYPE),
         hooks=memory[HOOKS_OFFSET:CRASH_OFFSET].view(HOOK_DTYPE),
         crashes=crash_bytes.view(CRASH_DTYPE).reshape(CRASH_COUNT),
         crash_bytes=crash_bytes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from strobe.model.base import Noun
@@ -15,6 +16,17 @@ class SessionState(enum.StrEnum):
     CRASHED = "crashed"
     STOPPED = "stopped"
     LOST = "lost"
+
+
+class ChildrenPolicy(Noun):
+    """Of programs that children become by exec. `follow`: they get the recorder; `shells`: so do functions of shells."""
+
+    follow: bool = True
+    shells: bool = False
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> ChildrenPolicy:
+        return cls(follow=settings["children.follow"], shells=settings["children.shells"])
 
 
 class Capabilities(Noun):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from strobe.model.base import Noun
 from strobe.model.probe import Refused
 from strobe.model.sampling import Budget, SampledFunction, SamplingLimits
-from strobe.model.session import Capabilities
+from strobe.model.session import Capabilities, ChildrenPolicy
 from strobe.model.watch import ActiveWatch, Watch
 from strobe.protocol.base import Ask, Done, Reply
 
@@ -53,6 +53,7 @@ class Launch(Ask):
     serialization_depth: int = 3
     sampling: SamplingLimits = SamplingLimits()  # of the settings
     budget: Budget | None = None
+    children: ChildrenPolicy = ChildrenPolicy()  # of the settings
 
 
 class TraceReply(Reply):
@@ -99,6 +100,8 @@ class StatusReply(Reply):
     sampling: list[SampledFunction] = []
     capabilities: Capabilities
     crash: dict[str, Any] | None = None
+    processes: list[dict[str, Any]] = []  # children that became other programs: {pid, parent, command, followed, whyNot, hooks, alive, exit}
+    warnings: list[str] = []
 
 
 class SessionStatus(Ask):

@@ -4,7 +4,8 @@ A batch is header (msgpack) + raw frames. Common header: {session, epoch, seq, k
 them into ns. Kinds:
   records   {slices: [{thread, pid, tid, comm, slots}], clock: [tsc0, mono0, tsc1, mono1] or null, segments?}; frames: map bytes, slot bytes; with
             segments (as in `output`) also the bytes of output that the records held
-  output    {segments: [{stream, offset, bytes, tsNs, approximate, span}]}; frame: the bytes. tsNs is CLOCK_MONOTONIC
+  output    {segments: [{stream, offset, bytes, tsNs, approximate, span, by: [thread, pid, tid, comm] or null}]}; frame: the bytes. tsNs is
+            CLOCK_MONOTONIC; `by`: the thread that wrote, where a mark tells
   hooks     {hooks: [model.probe.Hook as dict], types?: {key (Plan.types): packed Bundle of strobe.values.bundle}, modules?: {path: load bias}},
             before the first record that uses them. Types and modules may also come later, with hooks []; a module told again was mapped anew
   losses    {hooks: {id: dropped records}, kinds: {kind: n}, cause}: to be added to what was lost before

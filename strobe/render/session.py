@@ -11,6 +11,7 @@ from strobe.render.table import align
 from strobe.render.values import byte_count, count, plain
 
 _SAMPLED_NAMED: Final = 5
+_PROCESSES_NAMED: Final = 10
 
 
 def launch_text(reply: Mapping[str, Any]) -> str:
@@ -74,6 +75,7 @@ def _status_text(reply: Mapping[str, Any]) -> str:
     if reply.get("crash"):
         lines += [f"crash: {crash_line(reply['crash'])}", *_crash_detail(reply["crash"])]
     lines.append(f"{count(reply.get('eventCount', 0), 'event')}, {count(reply.get('hookedFunctions', 0), 'hooked function')}.")
+    lines += _process_lines(reply.get("processes", []))
     if reply.get("patterns"):
         lines.append("Patterns: " + ", ".join(reply["patterns"]))
     if reply.get("outputBytes"):
@@ -83,6 +85,21 @@ def _status_text(reply: Mapping[str, Any]) -> str:
         lines.append("Lost: " + ", ".join(f"{number:,} {cause}" for cause, number in sorted(lost.items())))
     lines += [f"Limit: {text}" for text in reply.get("capabilities", {}).get("limitations", [])]
     return "\n".join([*lines, *_warnings(reply), *left_out_lines(reply), *next_lines(reply)])
+
+
+def _process_lines(processes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Programs that children became: those that live, and the last ones."""
+    shown = sorted(processes, key=lambda one: not one["alive"])[:_PROCESSES_NAMED]
+    lines = [f"  {one['pid']} {one['command']}: {_process_words(one)}" for one in shown]
+    more = len(processes) - len(shown)
+    return [f"{count(len(processes), 'child program')}:", *lines, *([f"  and {more} more"] if more else [])] if processes else []
+
+
+def _process_words(one: Mapping[str, Any]) -> str:
+    state = "runs" if one["alive"] else f"ended {one['exit']}" if one.get("exit") else "ended"
+    if one.get("whyNot"):
+        return f"{state}, not traced: {one['whyNot']}"
+    return f"{state}, {count(one.get('hooks', 0), 'hooked function')}"
 
 
 def _crash_detail(crash: Mapping[str, Any]) -> list[str]:

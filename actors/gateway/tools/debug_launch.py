@@ -19,7 +19,7 @@ from strobe.core import Core
 from strobe.errors import Code, StrobeError
 from strobe.model.pending import PendingChange, PendingSet
 from strobe.model.sampling import SamplingLimits
-from strobe.model.session import Capabilities
+from strobe.model.session import Capabilities, ChildrenPolicy
 from strobe.preflight.running import check_attachable, look_at
 from strobe.protocol import session, store, supervisor
 from strobe.render.session import launch_text
@@ -200,6 +200,7 @@ async def _start(launch: session.Launch, session_id: str, waiting: PendingSet, c
         "patterns": waiting.patterns,
         "watches": waiting.watches,
         "sampling": SamplingLimits.of(call.settings),
+        "children": ChildrenPolicy.of(call.settings),
         "budget": waiting.budget,
         "serialization_depth": waiting.depth or launch.serialization_depth,
     }

@@ -50,6 +50,7 @@ class SessionResult(Result):
     losses: dict[str, int] | None = None
     sampling: list[dict[str, Any]] | None = None
     capabilities: dict[str, Any] | None = None
+    processes: list[dict[str, Any]] | None = None
     crash: dict[str, Any] | None = None
     next_steps: list[str] | None = None
     success: bool | None = None
@@ -95,7 +96,8 @@ def _iso(epoch_ns: int) -> str:
 
 async def _status(record: SessionRecord, max_tokens: int, call: Call) -> Result:
     """The session's own answer where it has one; the catalog's otherwise. A session that does not answer never blocks this."""
-    live = await _live_status(record, call) if is_live(record) else None
+    live = await _live_status(record, call)
+    call.warnings.extend(live.warnings if live else record.detail.get("notFollowed", []))
     counted = await call.ask("store", store.RunQuery(session_id=record.session_id, query=Query(limit=1)), store.QueryReply)  # has what an end told before
     data = await _crash_data(record, counted.crash, live, call)
     capabilities = live.capabilities.model_dump(by_alias=True, exclude_none=True) if live else record.detail.get("capabilities")
@@ -112,6 +114,7 @@ async def _status(record: SessionRecord, max_tokens: int, call: Call) -> Result:
         losses={**counted.events_dropped, **(live.losses if live else {})},
         sampling=[one.model_dump(by_alias=True) for one in (live.sampling if live else counted.sampled)] or None,
         capabilities=capabilities,
+        processes=(live.processes if live else record.detail.get("processes")) or None,
         crash=crash_shown(counted.crash, data, max_tokens),
         next_steps=crash_steps(record.session_id, counted.crash) or None,
     )
@@ -130,15 +133,16 @@ async def _live_status(record: SessionRecord, call: Call) -> session.StatusReply
     try:
         return await call.ask(f"session:{record.session_id}", session.SessionStatus(), session.StatusReply, deadline_s=3)
     except StrobeError as error:
-        if error.code not in _GONE:
+        if error.code not in _GONE and is_live(record):
             raise
-        call.warnings.append(f"The session's process did not answer ({error.code}); this is what the catalog knows.")
+        if is_live(record):  # else it has done its work: only where children of the target live on it is still there
+            call.warnings.append(f"The session's process did not answer ({error.code}); this is what the catalog knows.")
         return None
 
 
 async def _stop(record: SessionRecord, arguments: SessionArguments, call: Call) -> Result:
     """Ends the session in the store in any case: a dead or stuck session process must not keep it alive."""
-    stopped = await _stop_target(record, arguments.kill, call) if is_live(record) else None
+    stopped = await _stop_target(record, arguments.kill, call)
     state = _final_state(record, stopped)
     end = store.EndSession(session_id=record.session_id, state=state, retain=arguments.retain)
     ended = await call.ask("store", end, store.EndSession.EndReply, deadline_s=8)
@@ -166,12 +170,13 @@ async def _stop_target(record: SessionRecord, kill: bool, call: Call) -> session
     try:
         return await call.ask(f"session:{record.session_id}", session.Stop(kill=kill), session.StopReply, deadline_s=9)
     except StrobeError as error:
-        if error.code is Code.TIMEOUT:  # it may still be at it: what it works on must stay
+        if error.code is Code.TIMEOUT and is_live(record):  # it may still be at it: what it works on must stay
             what = f"{record.session_id} is busy and has not stopped yet."
             raise StrobeError(Code.TIMEOUT, what, "Call stop again in a few seconds; a process that hangs is replaced.", value=record.session_id) from error
-        if error.code not in _GONE:
+        if error.code not in _GONE and is_live(record):
             raise
-        call.warnings.append(f"The session's process did not answer ({error.code}); the session was ended without it.")
+        if is_live(record):  # else it has done its work: only where children of the target live on it is still there
+            call.warnings.append(f"The session's process did not answer ({error.code}); the session was ended without it.")
         return None
 
 

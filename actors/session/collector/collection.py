@@ -41,6 +41,7 @@ DUE_SLOTS: Final = (256 << 10) // SLOT_BYTES  # so many are sent at once; fewer 
 DUE_NS: Final = 8 * MS
 LOSSES_NS: Final = 100 * MS
 BURY_NS: Final = 250 * MS
+BURY_SHORT_NS: Final = 40 * MS  # while chunks are short: a thousand children in a row take one each
 SETTLED_NS: Final = 25 * MS
 GAP_NS: Final = 50 * MS  # a flush waits so long for records that were begun and are not published
 URGENT_WAIT_NS: Final = 5 * MS
@@ -96,8 +97,9 @@ class Collection:
         waiting = self._send_records(now_ns, urgent)
         self._sample(now_ns)
         if now_ns >= self._bury_next or finishing:
-            self._bury_next = now_ns + BURY_NS
-            self._lanes.bury(now_ns, 0 if finishing else BURY_NS)
+            quiet_ns = BURY_SHORT_NS if self._lanes.short else BURY_NS
+            self._bury_next = now_ns + quiet_ns
+            self._lanes.bury(now_ns, 0 if finishing else quiet_ns)
             self._lanes.repair_free()
         self._send_output(now_ns, urgent, finishing)
         if now_ns >= self._losses_next or urgent:
@@ -148,7 +150,7 @@ class Collection:
         for part in parts if self.copied is None else ():
             marks = self._lanes.marks(part)
             if marks.size:
-                self._printed.marked(marks, [self._mono(ticks) for ticks in marks["ts"].tolist()])
+                self._printed.marked(marks, [self._mono(ticks) for ticks in marks["ts"].tolist()], (part.thread, part.pid, part.tid, part.comm))
         header = {
             "slices": [{"thread": part.thread, "pid": part.pid, "tid": part.tid, "comm": part.comm, "slots": part.end - part.start} for part in parts],
             "clock": self._line.points() if self._line is not None else None,

@@ -97,9 +97,13 @@ class Lanes:
             self._free(index)
         return self._waiting()
 
+    @property
+    def short(self) -> bool:
+        return 2 * int(self._pool.header["chunks_free"]) < self._pool.chunk_count
+
     def grow_when_short(self) -> None:
         """More chunks before the last ones are needed."""
-        if 2 * int(self._pool.header["chunks_free"]) < self._pool.chunk_count:
+        if self.short:
             self._pool.grow()
 
     def _widen(self, count: int) -> None:

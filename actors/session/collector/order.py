@@ -27,12 +27,16 @@ _HISTORY_MAX: Final = 256
 _MARKS_MAX: Final = 65536
 
 
+Writer = tuple[int, int, int, str]  # thread index, pid, tid, name
+
+
 class Mark(NamedTuple):
-    """`ts_ns` of CLOCK_MONOTONIC; `span` is the innermost traced call, 0 outside any."""
+    """`ts_ns` of CLOCK_MONOTONIC; `span` is the innermost traced call, 0 outside any; `by` who wrote."""
 
     ts_ns: int
     bytes: int
     span: int
+    by: Writer | None = None
 
 
 class Segment(NamedTuple):
@@ -44,6 +48,7 @@ class Segment(NamedTuple):
     ts_ns: int
     approximate: bool
     span: int
+    by: Writer | None = None
 
 
 @dataclass(slots=True)
@@ -71,7 +76,7 @@ class StreamOrder:
         self._active_ns = 0  # latest time of a mark or of an arrival
         if state is not None:
             self.told, self._last_ns, marks, runs, self._doubt, self._active_ns = state
-            self._marks.extend(Mark(*mark) for mark in marks)
+            self._marks.extend(Mark(ts_ns, count, span, _writer(by)) for ts_ns, count, span, by in marks)
             self._runs.extend(_Run(offset, count, arrival_ns, True) for offset, count, arrival_ns in runs)
 
     def state(self) -> list[Any]:
@@ -104,7 +109,7 @@ class StreamOrder:
         if len(self._marks) > 1:
             first, *rest = self._marks
             # A mark that has covered bytes stays first, whatever comes in late.
-            self._marks = deque([first, *sorted(rest)] if self._part_of_mark else sorted(self._marks))
+            self._marks = deque([first, *sorted(rest, key=_in_time)] if self._part_of_mark else sorted(self._marks, key=_in_time))
         while len(self._marks) > _MARKS_MAX:
             self._marks.popleft()
 
@@ -141,7 +146,7 @@ class StreamOrder:
         """The run's first bytes are the mark's."""
         count = min(run.bytes, mark.bytes)
         if not run.told:
-            self._tell(segments, run.offset, count, mark.ts_ns, self._doubt, 0 if self._doubt else mark.span)
+            self._tell(segments, run.offset, count, mark._replace(span=0, by=None) if self._doubt else mark, self._doubt)
         if count < run.bytes:
             run.offset += count
             run.bytes -= count
@@ -157,7 +162,7 @@ class StreamOrder:
     def _by_arrival(self, run: _Run, segments: list[Segment]) -> int:
         if run.told:
             return 0
-        self._tell(segments, run.offset, run.bytes, run.arrival_ns, True, 0)
+        self._tell(segments, run.offset, run.bytes, Mark(run.arrival_ns, run.bytes, 0), True)
         run.told = True
         return run.bytes
 
@@ -168,13 +173,14 @@ class StreamOrder:
                 break
             budget -= self._by_arrival(run, segments)
 
-    def _tell(self, segments: list[Segment], offset: int, count: int, ts_ns: int, approximate: bool, span: int) -> None:
+    def _tell(self, segments: list[Segment], offset: int, count: int, mark: Mark, approximate: bool) -> None:
         """A stream's bytes were printed in their order: where times say otherwise, they are the ones that are wrong."""
+        ts_ns, _, span, by = mark
         last = segments[-1] if segments else None
-        if last is not None and last.span == span and last.approximate == approximate and last.ts_ns == ts_ns:
+        if last is not None and (last.span, last.by, last.approximate, last.ts_ns) == (span, by, approximate, ts_ns):
             segments[-1] = last._replace(bytes=last.bytes + count)
         else:
-            segments.append(Segment(self.stream, offset, count, max(ts_ns, self._last_ns), approximate or ts_ns < self._last_ns, span))
+            segments.append(Segment(self.stream, offset, count, max(ts_ns, self._last_ns), approximate or ts_ns < self._last_ns, span, by))
         self._last_ns = segments[-1].ts_ns
         self.told = offset + count
 
@@ -193,3 +199,11 @@ class StreamOrder:
             self._doubt = True
         if self._doubt and all_read and not self._marks and told == len(self._runs) and now_ns - self._active_ns > SLACK_NS:
             self._doubt = False
+
+
+def _in_time(mark: Mark) -> tuple[int, int, int]:
+    return mark[:3]
+
+
+def _writer(by: list[Any] | None) -> Writer | None:
+    return None if by is None else (by[0], by[1], by[2], by[3])

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.session.collector.order import MARK_WAIT_NS, Mark, Segment, StreamOrder
+from actors.session.collector.order import MARK_WAIT_NS, Mark, Segment, StreamOrder, Writer
 from actors.session.collector.spool import Spool
 from strobe.launch.output import STDERR, STDOUT
 
@@ -42,13 +42,13 @@ class Printed:
             for order in self.orders.values():
                 order.mark_missing()
 
-    def marked(self, marks: NDArray[np.void], times_ns: list[int]) -> None:
-        """Output marks of one slice, and their times in CLOCK_MONOTONIC."""
+    def marked(self, marks: NDArray[np.void], times_ns: list[int], by: Writer) -> None:
+        """Output marks of one slice, their times in CLOCK_MONOTONIC, and whose they are."""
         rows = zip(marks["hook"].tolist(), times_ns, marks["word"].tolist(), marks["span"].tolist(), strict=True)
         by_stream: dict[int, list[Mark]] = {STDOUT: [], STDERR: []}
         for stream, ts_ns, count, span in rows:
             if stream in by_stream and count > 0:
-                by_stream[stream].append(Mark(ts_ns, count, span))
+                by_stream[stream].append(Mark(ts_ns, count, span, by))
         for stream, found in by_stream.items():
             if found:
                 self.orders[stream].marked(found)
@@ -91,7 +91,7 @@ class Printed:
             return None
         pieces = [piece for segment in segments for piece in self.spool.take(segment.stream, segment.offset, segment.bytes)]
         told = [
-            {"stream": stream, "offset": offset, "bytes": count, "tsNs": ts_ns, "approximate": approximate, "span": span or None}
-            for stream, offset, count, ts_ns, approximate, span in segments
+            {"stream": stream, "offset": offset, "bytes": count, "tsNs": ts_ns, "approximate": approximate, "span": span or None, "by": by}
+            for stream, offset, count, ts_ns, approximate, span, by in segments
         ]
         return OutputBatch({"segments": told}, pieces[0] if len(pieces) == 1 else b"".join(pieces))

@@ -19,7 +19,8 @@ from actors.session.ptrace.world import StoppedWorld, Tracee
 from strobe import ptrace as calls
 from strobe.ptrace import Registers
 
-CALL_S: Final = 1.0
+CALL_S: Final = 3.0  # it takes microseconds, but on an overloaded machine the thread may get no processor for a second
+LATE_S: Final = 10.0  # then it is interrupted, and waited for: let go in the middle of a call it would return to where no code is
 RED_ZONE: Final = 128
 NO_SYSCALL: Final = (1 << 64) - 1
 ALL_SIGNALS: Final = (1 << 64) - 1
@@ -69,6 +70,7 @@ class _Call:
         self._saved = tracee.registers
         self._trap = trap
         self._deadline = time.perf_counter() + CALL_S
+        self._late = False
 
     def run(self, memory: Memory, function: int, first: int = 0, second: int = 0, third: int = 0) -> int:
         registers = Registers.from_buffer_copy(self._saved)
@@ -92,6 +94,8 @@ class _Call:
                 registers = calls.get_registers(self.tid)
                 if registers.rip == self._trap + len(SYSCALL_INSTRUCTION):
                     return registers.orig_rax
+            elif self._late and calls.is_event_stop(status):
+                raise CallFailed(f"it did not return in {CALL_S:g} s")
             elif not calls.is_event_stop(status):
                 self._take_signal(os.WSTOPSIG(status))
 
@@ -121,5 +125,9 @@ class _Call:
                     raise CallFailed("the thread ended")
                 return status
             if time.perf_counter() > self._deadline:
-                raise CallFailed(f"it did not return in {CALL_S:g} s")
+                if self._late:
+                    raise CallFailed(f"it could not be interrupted in {LATE_S:g} s")
+                self._late = True
+                self._deadline += LATE_S
+                calls.ptrace(calls.INTERRUPT, self.tid)
             calls.yield_cpu()

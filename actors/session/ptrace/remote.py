@@ -26,6 +26,7 @@ class Order(IntEnum):
     SLAB = 3
     REGISTER = 4
     REBIND = 5
+    ARM = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +52,13 @@ class Remote:
 
     def hooks(self, order: Order, plans: Sequence[NewPlan]) -> list[tuple[int, int]]:
         """(hook, entry) of each: words for its thunk; hook 0: the recorder refused it. Errors: LIMIT_EXCEEDED."""
-        desk = _pack(plans)
+        desk = packed_plans(plans)
         address = self.ask(Order.DESK, len(desk))
         if not address:
             raise StrobeError(Code.LIMIT_EXCEEDED, f"Process {self.world.pid} has no memory for {len(desk):,} bytes of plans.", "Trace fewer functions.")
         self.memory.write(address, desk)
         self.ask(order, address, len(plans))
-        answer = self.memory.read(address, _ITEM.size * len(plans))
-        return [(hook, entry) for *_, hook, entry in _ITEM.iter_unpack(answer)]
+        return unpacked_plans(self.memory, address, len(plans))
 
 
 def with_recorder(pid: int, memory: Memory, function: int, work: Callable[[Remote], T]) -> T:
@@ -77,7 +77,13 @@ def with_recorder(pid: int, memory: Memory, function: int, work: Callable[[Remot
     return results[-1]
 
 
-def _pack(plans: Sequence[NewPlan]) -> bytes:
+def unpacked_plans(memory: Memory, address: int, count: int) -> list[tuple[int, int]]:
+    """(hook, entry) of each, once the recorder has filled them in."""
+    return [(hook, entry) for *_, hook, entry in _ITEM.iter_unpack(memory.read(address, _ITEM.size * count))]
+
+
+def packed_plans(plans: Sequence[NewPlan]) -> bytes:
+    """Of struct strobe_replan, then their plans."""
     items, bodies, at = bytearray(), bytearray(), _ITEM.size * len(plans)
     for plan in plans:
         items += _ITEM.pack(plan.function, plan.hook, len(plan.ops), at + len(bodies), 0, 0)

@@ -135,8 +135,10 @@ def _pids(file: SessionFile) -> list[int] | None:
 
 
 def crash_summary(session_id: str, reading: Reading) -> dict[str, Any] | None:
-    """The first crash: what, where, and its event's id."""
-    found = reading.execute("SELECT n, ts, pid, tid, text, function, file, line, data FROM points WHERE type = 'crash' ORDER BY ts, n LIMIT 1").fetchall()
+    """The first crash, the target's own before one of its children's: what, where, and its event's id."""
+    columns = "n, ts, pid, tid, text, function, file, line, data"
+    own_first = "contains(data, '\"child\": true')"
+    found = reading.execute(f"SELECT {columns} FROM points WHERE type = 'crash' ORDER BY {own_first}, ts, n LIMIT 1").fetchall()
     if not found:
         return None
     n, ts, pid, tid, text, function, file, line, data = found[0]

@@ -33,6 +33,13 @@
     ENTRY: () => ENTRY,
     ENTRY_SIZE: () => ENTRY_SIZE,
     EntryFlag: () => EntryFlag,
+    GATE: () => GATE,
+    GATES_OFFSET: () => GATES_OFFSET,
+    GATE_BYTES: () => GATE_BYTES,
+    GATE_COUNT: () => GATE_COUNT,
+    GATE_SIZE: () => GATE_SIZE,
+    GateReason: () => GateReason,
+    GateState: () => GateState,
     HEADER_BYTES: () => HEADER_BYTES,
     HOOK: () => HOOK,
     HOOKS_OFFSET: () => HOOKS_OFFSET,
@@ -64,13 +71,16 @@
     WalkFlag: () => WalkFlag,
     WalkOp: () => WalkOp
   });
-  var LAYOUT_VERSION = 3;
+  var LAYOUT_VERSION = 4;
   var POOL_MAGIC = 0x4c4f4f5042525453n;
   var HEADER_BYTES = 4096;
   var HOOK_BYTES = 32;
   var HOOK_CAPACITY = 65536;
   var CRASH_BYTES = 131072;
   var CRASH_COUNT = 8;
+  var GATES_OFFSET = 2048;
+  var GATE_BYTES = 64;
+  var GATE_COUNT = 32;
   var CHUNK_BYTES = 262144;
   var CHUNK_HEADER_BYTES = 128;
   var CHUNK_SLOTS = 7936;
@@ -94,6 +104,8 @@
   var REGION_BYTES = 16;
   var Clock = { MONOTONIC: 0, TSC: 1 };
   var ChunkState = { FREE: 0, OWNED: 1, CLOSED: 2 };
+  var GateState = { FREE: 0, TAKEN: 1, ASKS: 2, HELD: 3, ORDER: 4, DONE: 5, GO: 6 };
+  var GateReason = { EXEC: 0, LOADED: 1 };
   var Kind = { ENTER: 1, EXIT: 2, UNWIND: 3, YIELD: 4, RESUME: 5, OUTPUT_MARK: 6, LOG: 7, WATCH: 8, EXCEPTION: 9, THREAD_NAME: 10, PAD: 11 };
   var EntryFlag = { SAMPLED: 1, TRUNCATED: 2, TAIL_CALL: 4, NO_EXIT: 8 };
   var HookFlag = { ENABLED: 1, WANT_EXIT: 2 };
@@ -132,7 +144,11 @@
     copy_output: { offset: 308, type: "u32", count: 1 },
     images_left_out: { offset: 312, type: "u64", count: 1 },
     stream_bytes: { offset: 320, type: "u64", count: 2 },
-    output_lost: { offset: 336, type: "u64", count: 1 }
+    output_lost: { offset: 336, type: "u64", count: 1 },
+    follower: { offset: 344, type: "u32", count: 1 },
+    gate_asks: { offset: 348, type: "u32", count: 1 },
+    gates_full: { offset: 352, type: "u32", count: 1 },
+    gates_left: { offset: 356, type: "u32", count: 1 }
   };
   var HOOK_SIZE = 32;
   var HOOK = {
@@ -182,6 +198,20 @@
     slots: { offset: 22, type: "u8", count: 1 },
     reserved: { offset: 23, type: "u8", count: 1 },
     word: { offset: 24, type: "u64", count: 1 }
+  };
+  var GATE_SIZE = 64;
+  var GATE = {
+    state: { offset: 0, type: "u32", count: 1 },
+    pid: { offset: 4, type: "u32", count: 1 },
+    tid: { offset: 8, type: "u32", count: 1 },
+    reason: { offset: 12, type: "u32", count: 1 },
+    path: { offset: 16, type: "u64", count: 1 },
+    folder: { offset: 24, type: "i32", count: 1 },
+    order: { offset: 28, type: "u32", count: 1 },
+    first: { offset: 32, type: "u64", count: 1 },
+    second: { offset: 40, type: "u64", count: 1 },
+    answer: { offset: 48, type: "u64", count: 1 },
+    ticket: { offset: 56, type: "u64", count: 1 }
   };
   var WALK_STEP_SIZE = 32;
   var WALK_STEP = {

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* What recorder_thunk.S defines. */
 char strobe_exit_stub[16], strobe_enter_gpr[1], strobe_enter_xmm[1], strobe_enter_internal[1], strobe_enter_backtrace[1], strobe_signal_return[1];
@@ -221,12 +223,85 @@ static void reading(void)
     CHECK(!write_safely((uint64_t)pages + 4096, bytes, 8) && write_safely((uint64_t)pages, bytes, 8));
 }
 
+/* Gates: threads stand for processes that wait, the main one for the session. */
+uint64_t strobe_remote(uint64_t what, uint64_t a, uint64_t b) { return what * 1000000 + a * 1000 + b; }
+
+#define WAITING 48 /* more than there are gates */
+static struct lane_gate *gate_table(void) { return (struct lane_gate *)((uint8_t *)pool + LANE_GATES_OFFSET); }
+
+static void *wait_at_gate(void *path)
+{
+    struct saved saved = {.rdi = (uint64_t)path};
+    exec_asks(&saved, INTERNAL_EXEC);
+    return NULL;
+}
+
+static uint32_t asking(void)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < LANE_GATE_COUNT; i++)
+        found += SHARED_LOAD(&gate_table()[i].state) == LANE_GATE_STATE_ASKS;
+    return found;
+}
+
+static void gates(void)
+{
+    pthread_t threads[WAITING];
+    wait_at_gate("/bin/sh"); /* nobody follows: nobody waits */
+    CHECK(!pool->gate_asks);
+    SHARED_STORE(&pool->follower, (uint32_t)getpid());
+    wait_at_gate("/there/is/no/such/program");
+    CHECK(!pool->gate_asks);
+    for (uint32_t i = 0; i < WAITING; i++)
+        CHECK(!pthread_create(&threads[i], NULL, wait_at_gate, "/bin/sh"));
+    while (asking() < LANE_GATE_COUNT || SHARED_LOAD(&pool->gates_full) < WAITING - LANE_GATE_COUNT)
+        usleep(100);
+    for (uint32_t i = 0; i < LANE_GATE_COUNT; i++) {
+        struct lane_gate *gate = &gate_table()[i];
+        CHECK(gate->pid == (uint32_t)getpid() && gate->reason == LANE_GATE_REASON_EXEC && gate->folder == -100 && !strcmp((char *)gate->path, "/bin/sh"));
+        gate->order = 3;
+        gate->first = i;
+        gate->second = 7;
+        if (i % 3 == 0)
+            SHARED_STORE(&gate->state, LANE_GATE_STATE_HELD);
+        SHARED_STORE(&gate->state, LANE_GATE_STATE_ORDER);
+        while (SHARED_LOAD(&gate->state) != LANE_GATE_STATE_DONE)
+            usleep(100);
+        CHECK(gate->answer == 3000007 + i * 1000);
+        SHARED_STORE(&gate->state, LANE_GATE_STATE_GO);
+    }
+    for (uint32_t i = 0; i < WAITING; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(!asking() && !pool->gates_left);
+    pid_t dead = fork(); /* a session that is killed lets everybody go */
+    if (!dead) {
+        pause();
+        _exit(0);
+    }
+    SHARED_STORE(&pool->follower, (uint32_t)dead);
+    CHECK(!pthread_create(&threads[0], NULL, wait_at_gate, "/bin/sh"));
+    while (!asking())
+        usleep(100);
+    kill(dead, SIGKILL);
+    waitpid(dead, NULL, 0);
+    pthread_join(threads[0], NULL);
+    wait_at_gate("/bin/sh"); /* and nobody waits for it any more */
+    CHECK(!pool->gates_left && !asking());
+    SHARED_STORE(&pool->follower, (uint32_t)getpid()); /* and so does one that does not answer, after a while */
+    uint64_t began = clock_slowly();
+    wait_at_gate("/bin/sh");
+    CHECK(clock_slowly() - began > 1900000000ull && clock_slowly() - began < 20000000000ull && !pool->follower && pool->gates_left == 1 && !asking());
+    for (uint32_t i = 0; i < LANE_GATE_COUNT; i++)
+        CHECK(gate_table()[i].state == LANE_GATE_STATE_FREE);
+}
+
 int main(int count, char **arguments)
 {
     CHECK(count == 3);
     seed = strtoull(arguments[2], NULL, 10);
     CHECK(strobe_init(arguments[1]) == 0 && strobe_init(arguments[1]) == 0 && strobe_init("/dev/null") < 0);
     reading();
+    gates();
     plans(20000);
     lanes(heal());
     return 0;
