@@ -188,7 +188,7 @@ async def _install(tracing: Tracing, found: RecorderReply, stages: Stages) -> tu
     target = tracing.target
     journal, ask = target.journal, target.journal.launch
     journal.probes.patterns = journal.probes.changed_patterns(ask.patterns, [])
-    healed = await asyncio.to_thread(_take_over_recorder, target, found) if found.state == "ours" else 0
+    healed = await undone_if_cancelled(_take_over_recorder, target, found, undo=lambda _: None) if found.state == "ours" else 0
     stages.done("recorder")
     index: ModuleFacts = await tracing.actor.ask("indexer", Load(path=ask.command, symbols_path=ask.symbols_path), deadline_s=LOAD_S)
     files = parse_mapped(maps_text(target.pid))
@@ -203,7 +203,8 @@ async def _install(tracing: Tracing, found: RecorderReply, stages: Stages) -> tu
         needed = hooks or found.state == "none"  # the first visit brings the recorder in, whatever there is to hook
         reply = await tracing.prepare(hooks) if needed else PrepareReply.nothing(journal.recorder)
         arm = found.arm_address or reply.arm_address
-        tracing.settle(await asyncio.to_thread(patching.take_in, target.pid, reply.writes, reply.patches, arm))
+        change = target.pid, reply.writes, reply.patches, arm
+        tracing.settle(await undone_if_cancelled(patching.take_in, *change, undo=tracing.settle))  # what was written is known before it is undone
         tracing.arming.settle()
     stages.done("hooks")
     if healed:

@@ -29,7 +29,7 @@ from strobe.model.probe import Module
 from strobe.protocol.indexer import FramesReply, Unwind
 from strobe.protocol.session import Launch
 
-UNWIND_S: Final = 10.0
+UNWIND_S: Final = 8.0  # of all threads: a launch is to be answered
 FLUSH_S: Final = 8.0
 WCOREFLAG: Final = 0x80  # wait(2)
 THREADS_MAX: Final = 64  # whose stacks are unwound
@@ -101,8 +101,9 @@ async def _tell(actor: Asker, target: Target, core: Core) -> None:
     modules = parse_maps(maps)
     crash = _crash(core, core.threads[0], maps)
     missing: dict[str, Any] = {}
+    deadline = time.monotonic() + UNWIND_S
     try:
-        reply = await _frames(actor, target, core, core.threads[0], modules)
+        reply = await _frames(actor, target, core, core.threads[0], modules, UNWIND_S)
     except StrobeError as error:  # the crash itself must be told
         reply, missing = FramesReply(frames=[]), {"framesMissing": f"{error.what} {error.next_step}"}
     data = crashes.event_data(crash, reply.frames, reply.culprit) | missing | {"coreFile": str(core.path)}
@@ -110,37 +111,42 @@ async def _tell(actor: Asker, target: Target, core: Core) -> None:
     if not core.signo:
         data |= {"signal": "none", "cause": _SAVED_ALIVE}
         text = "core of a living process" + (crashes.in_words(crashes.where(reply.frames[0])) if reply.frames else "")
-    data["threads"] = [await _thread(actor, target, core, thread, modules) for thread in core.threads[1:THREADS_MAX]]
+    data["threads"] = [await _thread(actor, target, core, thread, modules, deadline) for thread in core.threads[1:THREADS_MAX]]
+    if len(core.threads) > THREADS_MAX:
+        data["threadsLeftOut"] = len(core.threads) - THREADS_MAX
     target.crash = {"summary": text, **data}
     event = {"type": "crash", "tsNs": time.monotonic_ns(), "pid": core.pid, "tid": crash.tid, "text": text, "data": data}
     target.collector.tell_timed(event)
     (target.folder / f"died-{core.pid}").touch()  # told: the end says no more than this
 
 
-async def _thread(actor: Asker, target: Target, core: Core, thread: Thread, modules: list[Module]) -> dict[str, Any]:
+async def _thread(actor: Asker, target: Target, core: Core, thread: Thread, modules: list[Module], deadline: float) -> dict[str, Any]:
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        return {"threadId": thread.tid, "framesMissing": f"The stacks of the threads before it took {UNWIND_S:g} s. Open the core again: they are known then."}
     try:
-        reply = await _frames(actor, target, core, thread, modules)
+        reply = await _frames(actor, target, core, thread, modules, left_s)
     except StrobeError as error:
         return {"threadId": thread.tid, "framesMissing": error.what}
     return {"threadId": thread.tid, "frames": [crashes.frame_data(number, frame) for number, frame in enumerate(reply.frames[:THREAD_FRAMES])]}
 
 
-async def _frames(actor: Asker, target: Target, core: Core, thread: Thread, modules: list[Module]) -> FramesReply:
-    base = max(0, thread.registers["rsp"] - RED_ZONE)
+async def _frames(actor: Asker, target: Target, core: Core, thread: Thread, modules: list[Module], left_s: float) -> FramesReply:
+    base, stack = core.stack(thread.registers["rsp"], RED_ZONE, CRASH_STACK_BYTES)
     ask = Unwind(
         modules=modules, regs={number: thread.registers[name] for number, name in enumerate(crashes.DWARF_REGISTERS)}, stack_base=base,
-        stack=core.read(base, CRASH_STACK_BYTES), symbols_path=target.journal.launch.symbols_path, project_root=target.journal.project_root or None,
+        stack=stack, symbols_path=target.journal.launch.symbols_path, project_root=target.journal.project_root or None,
     )  # fmt: skip
-    reply: FramesReply = await actor.ask("indexer", ask, deadline_s=UNWIND_S)
+    reply: FramesReply = await actor.ask("indexer", ask, deadline_s=left_s)
     return reply
 
 
 def _crash(core: Core, thread: Thread, maps: str) -> crashes.Crash:
-    base = max(0, thread.registers["rsp"] - RED_ZONE)
+    base, stack = core.stack(thread.registers["rsp"], RED_ZONE, CRASH_STACK_BYTES)
     known = {name: thread.registers[name] for name in crashes.GREGS if name in thread.registers}
     return crashes.Crash(
         signo=core.signo, code=core.notes.code if core.notes.signo else _code_of(core.signo), address=core.notes.address, pid=core.pid, tid=thread.tid,
-        sender_pid=core.notes.sender, ts=0, span=0, regs=known, stack_base=base, stack=core.read(base, CRASH_STACK_BYTES), maps=maps, comm=core.notes.name,
+        sender_pid=core.notes.sender, ts=0, span=0, regs=known, stack_base=base, stack=stack, maps=maps, comm=core.notes.name,
     )  # fmt: skip
 
 

@@ -56,10 +56,17 @@ int watch_open(const struct launch *launch) {
     return process;
 }
 
+/* Whether /proc tells us of it what ptrace may see. Of others (it has become another user's by a set-uid program) it says 0 for the exit code. */
+static bool may_see(pid_t pid) {
+    char path[40], link[64];
+    snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+    return readlink(path, link, sizeof link) > 0;
+}
+
 /* Field 52 of /proc/PID/stat while its parent has not reaped it. */
 static bool status_of_zombie(pid_t pid, uint32_t *wait_status) {
     struct process facts;
-    if (!process_read(pid, &facts) || facts.start_ticks != status->start_ticks || facts.state != 'Z') return false;
+    if (!process_read(pid, &facts) || facts.start_ticks != status->start_ticks || facts.state != 'Z' || !may_see(pid)) return false;
     char path[32], text[2048];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     int file = open(path, O_RDONLY | O_CLOEXEC);

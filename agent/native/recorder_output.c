@@ -19,10 +19,27 @@ _Static_assert(sizeof(struct write_calls) <= WRITES_BYTES, "they lie at the end 
 
 static struct write_calls *calls_of(const struct thread *thread) { return (struct write_calls *)((uint8_t *)thread_gaps(thread) + GAPS_BYTES - WRITES_BYTES); }
 
+/* The place of the call at `slot`: that of an earlier call there, which is over (it failed, wrote to another file, or was left by a longjmp) and would be
+ * found for this one; else a free one; else the next in turn, whose call's output is then counted as lost. */
+static struct write_call *place_of(struct write_calls *calls, uint64_t slot)
+{
+    struct write_call *unused = NULL;
+    for (uint32_t i = 0; i < WRITES; i++) {
+        if (calls->calls[i].slot == slot)
+            return &calls->calls[i];
+        if (!calls->calls[i].slot)
+            unused = &calls->calls[i];
+    }
+    return unused ? unused : &calls->calls[add_own32(&calls->next, 1) % WRITES];
+}
+
 void write_enters(struct thread *thread, const struct saved *saved, bool vector)
 {
-    struct write_calls *calls = calls_of(thread);
-    calls->calls[add_own32(&calls->next, 1) % WRITES] = (struct write_call){(uint64_t)&saved->slot, saved->rsi, saved->rdx, vector};
+    uint64_t slot = (uint64_t)&saved->slot;
+    struct write_call *call = place_of(calls_of(thread), slot);
+    call->slot = slot;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* from here on a signal handler that writes takes another place */
+    call->from = saved->rsi, call->count = saved->rdx, call->vector = vector;
 }
 
 /* Bytes [offset, …) of a stream, one record. Answers how many were copied. */

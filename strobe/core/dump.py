@@ -23,6 +23,9 @@ PT_NOTE: Final = 4
 NT_GNU_BUILD_ID: Final = 3
 AT_PHDR: Final = 3
 SEGMENTS_MAX: Final = 1 << 20
+NOTES_MAX: Final = 1 << 20
+NOTES_BYTES_MAX: Final = 256 << 20  # of 20,000 threads with all their vector registers
+PAGE: Final = 4096
 PN_XNUM: Final = 0xFFFF
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT: Final = struct.Struct("<IIQQQQQQ")
@@ -47,11 +50,16 @@ class Core:
     loads: list[_Load] = field(default_factory=list)
     changed: dict[str, str] = field(default_factory=dict)
     _starts: list[int] = field(default_factory=list)
+    _files: list[MappedFile] = field(default_factory=list)  # by start
+    _notes_left: int = NOTES_MAX
+    _note_bytes_left: int = NOTES_BYTES_MAX
     _open: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path) -> Core:
         """Errors: VALIDATION_ERROR when it is no core dump that can be read."""
+        if path.exists() and not _is_regular(str(path)):  # opening a pipe would wait for its writer
+            raise _refused(path, "it is no regular file")
         try:
             with path.open("rb") as file:
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -96,9 +104,11 @@ class Core:
 
     def check_files(self) -> None:
         """Compares build-ids: of each mapped ELF file as it was and as it is now. Fills `changed`."""
+        seen: set[str] = set()
         for file in self.notes.files:
-            if file.offset or file.path in self.changed or not file.path.startswith("/"):
+            if file.offset or file.path in seen or file.path in self.changed or not file.path.startswith("/"):
                 continue
+            seen.add(file.path)
             was = self._build_id(file.start)
             if not _is_regular(file.path):
                 self.changed[file.path] = "there is no such file here"
@@ -124,6 +134,17 @@ class Core:
             found += piece
         return bytes(found)
 
+    def stack(self, pointer: int, below: int, size: int) -> tuple[int, bytes]:
+        """(address, memory from there on): from `below` bytes below the stack pointer, or, where a stack has overflowed, from where it begins."""
+        base = max(0, pointer - below)
+        found = self.read(base, size)
+        for _ in range(2):  # the page of `base`, and that of the pointer
+            if found:
+                break
+            base = (base | PAGE - 1) + 1
+            found = self.read(base, size)
+        return base, found
+
     def maps(self) -> str:
         """Like /proc/PID/maps (proc(5)), as far as a dump tells. Files that have changed are left out."""
         lines = []
@@ -144,30 +165,35 @@ class Core:
             raise _refused(self.path, "it is of another machine")
         if count == PN_XNUM:  # elf(5): then the first section header has the number
             count = struct.unpack_from("<I", self.content, _HEADER.unpack_from(self.content)[6] + 44)[0]
+        if entry_bytes < _SEGMENT.size:
+            raise struct.error(f"program headers of {entry_bytes} bytes")
         for number in range(min(count, SEGMENTS_MAX)):
             segment, flags, offset, start, _, saved, size, _ = _SEGMENT.unpack_from(self.content, table + number * entry_bytes)
             if segment == PT_LOAD and size:
                 held = max(0, min(saved, len(self.content) - offset))
                 self.loads.append(_Load(start, start + size, held, offset, flags))
             elif segment == PT_NOTE:
-                self._take_notes(self.content[offset : offset + saved])
+                self._take_notes(self.content[offset : offset + min(saved, self._note_bytes_left)])
         self.loads.sort(key=lambda load: load.start)
         self._starts = [load.start for load in self.loads]
+        self._files = sorted(self.notes.files, key=lambda file: file.start)
         if not self.threads:
             raise _refused(self.path, "it holds no thread")
 
     def _take_notes(self, content: bytes) -> None:
+        """As many as there may be in all: what follows is left out."""
+        self._note_bytes_left -= len(content)
         at = 0
-        while at + 12 <= len(content):
+        while at + 12 <= len(content) and self._notes_left:
+            self._notes_left -= 1
             name_bytes, body_bytes, kind = struct.unpack_from("<III", content, at)
             name, body = at + 12, at + 12 + (name_bytes + 3 & ~3)
             self.notes.take(content[name : name + name_bytes].rstrip(b"\0"), kind, content[body : body + body_bytes])
             at = body + (body_bytes + 3 & ~3)
 
     def _piece(self, address: int, size: int) -> bytes:
-        index = bisect.bisect_right(self._starts, address) - 1
-        load = self.loads[index] if index >= 0 else None
-        if load is None or address >= load.end:
+        load = self._load_at(address)
+        if load is None:
             return b""
         size = min(size, load.end - address)
         within = address - load.start
@@ -194,18 +220,24 @@ class Core:
             return b""
 
     def _file_at(self, address: int) -> MappedFile | None:
-        return next((file for file in self.notes.files if file.start <= address < file.end), None)
+        index = bisect.bisect_right(self._files, address, key=lambda file: file.start) - 1
+        return self._files[index] if index >= 0 and address < self._files[index].end else None
+
+    def _load_at(self, address: int) -> _Load | None:
+        index = bisect.bisect_right(self._starts, address) - 1
+        return self.loads[index] if index >= 0 and address < self.loads[index].end else None
 
     def _build_id(self, start: int) -> str | None:
         """Of the ELF image that was mapped at `start`; None where its first page is not saved, or has none."""
-        load = next((load for load in self.loads if load.start <= start < load.end and load.start + load.saved > start), None)
+        load = self._load_at(start)
         if load is None:
             return None
-        head = self.content[load.offset + start - load.start : load.offset + min(load.saved, 4096)]
+        within = start - load.start
+        head = self.content[load.offset + within : load.offset + min(load.saved, within + PAGE)]
         if len(head) < 64 or head[:4] != b"\x7fELF":
             return None
         table, entry_bytes, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
-        for number in range(count):
+        for number in range(count if entry_bytes >= _SEGMENT.size else 0):
             if table + (number + 1) * entry_bytes > len(head):
                 return None
             kind, _, offset, _, _, size, _, _ = _SEGMENT.unpack_from(head, table + number * entry_bytes)

@@ -14,6 +14,8 @@ NT_SIGINFO: Final = 0x53494749
 NT_FILE: Final = 0x46494C45
 FILES_MAX: Final = 65536
 THREADS_MAX: Final = 4096
+SIGNAL_MAX: Final = 64  # SIGRTMAX
+AUXILIARY_BYTES_MAX: Final = 4096
 # struct user_regs_struct, <sys/user.h>
 REGISTERS: Final = (
     "r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi", "orig_rax", "rip", "cs", "eflags", "rsp", "ss",
@@ -63,15 +65,16 @@ class Notes:
         if kind == NT_PRSTATUS and len(self.threads) < THREADS_MAX:
             self.threads.append(_thread(body))
         elif kind == NT_SIGINFO and not self.signo:
-            self.signo, _, self.code = struct.unpack_from("<iii", body)
+            signo, _, self.code = struct.unpack_from("<iii", body)
+            self.signo = _signal(signo)
             self.address = struct.unpack_from("<Q", body, 16)[0]
             self.sender = struct.unpack_from("<i", body, 16)[0] if self.code <= 0 else 0
         elif kind == NT_PRPSINFO:
-            self.pid = struct.unpack_from("<i", body, 24)[0]
+            self.pid = _process(struct.unpack_from("<i", body, 24)[0])
             self.name = body[40:56].split(b"\0")[0].decode(errors="replace")
-        elif kind == NT_AUXV:
-            self.auxiliary = dict(struct.iter_unpack("<QQ", body[: len(body) & -16]))
-        elif kind == NT_FILE:
+        elif kind == NT_AUXV and not self.auxiliary:
+            self.auxiliary = dict(struct.iter_unpack("<QQ", body[: min(len(body), AUXILIARY_BYTES_MAX) & -16]))
+        elif kind == NT_FILE and not self.files:
             self.files = list(_files(body))
 
 
@@ -79,14 +82,27 @@ def _thread(body: bytes) -> Thread:
     if len(body) < _STATUS_BYTES:
         raise struct.error(f"a thread's status of {len(body)} bytes")
     values = struct.unpack_from(f"<{len(REGISTERS)}Q", body, _REGISTERS_AT)
-    return Thread(tid=struct.unpack_from("<i", body, 32)[0], signo=struct.unpack_from("<h", body, 12)[0], registers=dict(zip(REGISTERS, values, strict=True)))
+    tid, signo = struct.unpack_from("<i", body, 32)[0], struct.unpack_from("<h", body, 12)[0]
+    return Thread(tid=_process(tid), signo=_signal(signo), registers=dict(zip(REGISTERS, values, strict=True)))
+
+
+def _process(number: int) -> int:
+    if number < 0:
+        raise struct.error(f"process {number}")
+    return number
+
+
+def _signal(number: int) -> int:
+    if not 0 <= number <= SIGNAL_MAX:
+        raise struct.error(f"signal {number}")
+    return number
 
 
 def _files(body: bytes) -> Iterator[MappedFile]:
     count, page = struct.unpack_from("<QQ", body)
     if count > FILES_MAX:
         raise struct.error(f"{count} mapped files")
-    names = body[16 + 24 * count :].split(b"\0")
+    names = body[16 + 24 * count :].split(b"\0", count)
     for number in range(count):
         start, end, offset = struct.unpack_from("<QQQ", body, 16 + 24 * number)
-        yield MappedFile(start, end, offset * page, names[number].decode(errors="surrogateescape") if number < len(names) else "")
+        yield MappedFile(start, end, offset * page, names[number].decode(errors="replace") if number < len(names) else "")

@@ -58,7 +58,7 @@ def look_at(pid: int) -> Running:
         start_ticks=int(fields[19]),
         uids=tuple(int(uid) for uid in status["Uid"].split()),
         program=program.removesuffix(" (deleted)"),
-        cwd=_link(folder / "cwd"),
+        cwd=os.fsencode(_link(folder / "cwd")).decode(errors="replace"),
         command=tuple(part.decode(errors="replace") for part in command.rstrip(b"\0").split(b"\0")) if command else (),
         group=int(status["Tgid"]),
         threads=threads,
@@ -89,6 +89,8 @@ def check_attachable(it: Running, uid: int) -> None:
         raise refused(it.pid, f"{_described(it.tracer)} is debugging it already", "Detach that debugger, then attach again. Both were left alone.")
     if not it.same_namespace:
         raise refused(it.pid, "it runs in a container (another pid or mount namespace)", "Run Strobe in the same container.")
+    if not _is_text(it.program):
+        raise refused(it.pid, f"the path of its program is no UTF-8 text: {it.program!r}", "Start it from a folder with another name.")
 
 
 def check_permitted(pid: int, scope: int | None, privileged: bool) -> StrobeError:
@@ -127,6 +129,14 @@ def _link(path: Path) -> str:
         return str(path.readlink())
     except OSError:  # of another user, or the kernel's
         return ""
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _same_namespace(folder: Path, program: str) -> bool:

@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from strobe.launch.keeper import Keeper, adopt_keeper, process_start_ticks, watc
 from strobe.launch.request import Watch
 from strobe.launch.status import TargetState
 from tests.harness.launching import WAIT_S, Launcher, eventually, launcher
+from tests.harness.targets import require
 
 EXITS = (0, 1, 7, 255)
 DEADLY = (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
@@ -69,6 +72,41 @@ def _tells_of_reaped() -> bool:
     """PIDFD_GET_INFO tells of reaped processes from Linux 6.15 on."""
     major, minor = (int(part) for part in os.uname().release.split(".")[:2])
     return (major, minor) >= (6, 15)
+
+
+def as_ordinary_user(work: Callable[[], None]) -> int:
+    """Exit code of a child that does it: 0, or 1 with its traceback printed. Root is nobody there, for whom all would be permitted."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            if os.getuid() == 0:
+                os.setgroups([])
+                os.setresgid(65534, 65534, 65534)
+                os.setresuid(65534, 65534, 65534)
+            work()
+            code = 0
+        except BaseException:  # noqa: BLE001 (told by the exit code)
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _becomes_another_user() -> None:
+    with tempfile.TemporaryDirectory() as folder, launcher(Path(folder) / "keepers") as keepers:
+        process = waiting(f"exec {require('su')} -c true no-such-user 2>/dev/null")
+        keeper = watch(keepers, process.pid)
+        go(process)
+        status = keeper.wait(lambda status: status.ended, WAIT_S)
+        code = process.wait(WAIT_S)
+        assert code != 0, "su has nobody of that name to become"
+        assert status.exit_code == (code if status.wait_known else None), f"the keeper says {status.exit_code}, it was {code}"
+
+
+def test_the_status_of_one_that_became_another_user_is_not_guessed() -> None:
+    """The kernel hides the exit code of a process that we may not trace, by 0."""
+    assert as_ordinary_user(_becomes_another_user) == 0
 
 
 def test_its_streams_are_told_and_ended(keepers: Launcher, tmp_path: Path) -> None:
@@ -130,5 +168,3 @@ def test_it_survives_and_is_taken_over(keepers: Launcher) -> None:
     process.wait(WAIT_S)
     assert again.wait(lambda status: status.ended, WAIT_S).state is TargetState.EXITED
     again.close()
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import shutil
@@ -93,6 +94,29 @@ async def test_it_is_the_crash_of_the_living_program(one: Strobe, tmp_path: Path
         await one.call("debug_memory", action="write", sessionId=session, targets=[{"address": "0x10", "type": "i32", "value": 1}])
     stopped = await one.call("debug_session", action="stop", sessionId=session)
     assert stopped["status"] == "crashed"
+
+
+async def test_a_stack_that_overflowed_is_told_as_of_the_living_program(one: Strobe, tmp_path: Path) -> None:
+    """Below the stack pointer there is nothing then."""
+    deaths = program("deaths.c", "-O0")
+    live = await one.launch(deaths, "overflow", root=TARGETS)
+    assert (await one.until_ended(live))["status"] == "crashed"
+    expected = await crash_of(one, live)
+    session = (await opened(one, dumped(tmp_path, str(deaths), "overflow")))["sessionId"]
+    data = await crash_of(one, session)
+    assert (data["cause"], data["function"]) == (expected["cause"], expected["function"]) == ("stack overflow", "overflow")
+    assert len(data["frames"]) == len(expected["frames"]) > 2
+
+
+async def test_names_of_files_need_not_be_text(one: Strobe, tmp_path: Path) -> None:
+    """Linux allows any bytes in them."""
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/b\xe4d"))
+    folder.mkdir()
+    shutil.copy(program("ticks.c", "-O0"), folder / "ticks")
+    launched = await opened(one, dumped(tmp_path, str(folder / "ticks"), "2", "1", "crash"))
+    assert any("/b\ufffdd/ticks: there is no such file here" in text for text in launched["warnings"])
+    status = await one.status(launched["sessionId"])
+    assert (status["status"], status["signal"]) == ("crashed", signal.SIGSEGV)
 
 
 async def test_threads_and_memory_of_a_core_that_gdb_saved(one: Strobe, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def test_an_ordinary_process_of_ones_own() -> None:
         ({"uids": (1000, 0, 1000, 0)}, Code.FRIDA_ATTACH_FAILED, "user 0"),  # set-uid
         ({"tracer": 1 << 30}, Code.FRIDA_ATTACH_FAILED, "debugging it already"),
         ({"same_namespace": False}, Code.FRIDA_ATTACH_FAILED, "container"),
+        ({"program": "/opt/b\udce4d"}, Code.FRIDA_ATTACH_FAILED, "no UTF-8 text"),
     ],
 )
 def test_who_may_not_be_attached_to(change: dict[str, Any], code: Code, words: str) -> None:

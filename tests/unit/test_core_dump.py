@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
 import struct
+import time
 from pathlib import Path
 
 import pytest
 
 from strobe.core import Core
+from strobe.core.dump import NOTES_BYTES_MAX
 from strobe.core.notes import NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, REGISTERS
 from strobe.errors import Code, StrobeError
 
@@ -99,3 +102,61 @@ def test_a_damaged_one_is_refused_or_read(tmp_path: Path, seed: int) -> None:
         assert isinstance(core.program, str) and isinstance(core.signo, int)
         core.close()
     assert 0 < refused < 400
+
+
+def core_of(folder: Path, notes: bytes, loads: list[tuple[int, int]], entry_bytes: int = 56, copies: int = 1) -> Path:
+    """`loads`: (address, bytes), none of them saved; the notes' program header `copies` times."""
+    start = 64 + 56 * (copies + len(loads))
+    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1".ljust(16, b"\0"), 4, 62, 1, 0, 64, 0, 0, 64, entry_bytes, copies + len(loads), 0, 0, 0)
+    table = struct.pack("<IIQQQQQQ", 4, 0, start, 0, 0, len(notes), 0, 4) * copies
+    table += b"".join(struct.pack("<IIQQQQQQ", 1, 5, start, address, 0, 0, size, 1) for address, size in loads)
+    core = folder / "made"
+    core.write_bytes(header + table + notes)
+    return core
+
+
+def test_many_files_and_mappings_take_no_longer_each(tmp_path: Path) -> None:
+    """The most that a kernel allows a process by default (vm.max_map_count), which would be minutes if each were compared with each."""
+    count = 65_000
+    places = [(0x1000_0000 + number * 8192, 4096) for number in range(count)]
+    files = struct.pack("<QQ", count, 4096) + b"".join(struct.pack("<QQQ", at, at + size, 0) for at, size in places) + b"/none\0" * count
+    core = Core.open(core_of(tmp_path, note(NT_PRSTATUS, status(71, 11)) + note(NT_FILE, files), places))
+    began = time.process_time()
+    core.check_files()
+    lines = core.maps().splitlines()
+    assert time.process_time() - began < 10
+    assert (len(lines), core.changed) == (count, {"/none": "there is no such file here"})
+    core.close()
+
+
+def test_notes_that_claim_to_be_many_are_read_once(tmp_path: Path) -> None:
+    """Program headers that all name the same bytes make a small file say as much as a large one."""
+    notes = note(NT_PRSTATUS, status(71, 11)) + note(0x7777, bytes(1 << 20))
+    core = Core.open(core_of(tmp_path, notes, [], copies=20_000))
+    assert [thread.tid for thread in core.threads[:2]] == [71, 71]
+    assert len(core.threads) <= NOTES_BYTES_MAX // len(notes) + 1
+    core.close()
+    with pytest.raises(StrobeError, match="program headers of 0 bytes"):
+        Core.open(core_of(tmp_path, notes, [], entry_bytes=0, copies=20_000))
+
+
+@pytest.mark.parametrize("wrong", [status(71, -1), status(71, 65), status(-71, 11)])
+def test_signals_and_threads_that_cannot_be_are_refused(tmp_path: Path, wrong: bytes) -> None:
+    with pytest.raises(StrobeError) as refused:
+        Core.open(core_of(tmp_path, note(NT_PRSTATUS, wrong), []))
+    assert refused.value.code is Code.VALIDATION_ERROR
+
+
+def test_the_stack_of_an_overflow_begins_where_it_is_mapped(tmp_path: Path) -> None:
+    core = Core.open(small_core(tmp_path))
+    for pointer in (STACK, STACK - 16, STACK - 4096, STACK + 100):
+        assert core.stack(pointer, 256, 4096) == (STACK, b"s" * 1024)
+    assert core.stack(STACK + 512, 256, 4096) == (STACK + 256, b"s" * 768)
+    assert core.stack(STACK - 3 * 4096, 256, 4096)[1] == b""
+    core.close()
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StrobeError, match="no regular file"):
+        Core.open(tmp_path / "pipe")
