@@ -15,7 +15,7 @@ from strobe.protocol.spawner import Patch
 PAGE: Final = 4096
 JUMP_BYTES: Final = 5
 _OF_FILE: Final = 1 << 61  # /proc/PID/pagemap: a page of the file, not a private copy
-_PRESENT: Final = 1 << 63
+_THERE: Final = 3 << 62  # present, or swapped out
 _HEAD_BYTES: Final = 18  # of a thunk: push [rip+hook]; push [rip+body]; jmp [rip+enter] (agent/native/recorder.h)
 
 
@@ -57,7 +57,7 @@ def _mapped_code(pid: int) -> list[_Code]:
 def _changed_pages(pages: int, code: _Code) -> list[int]:
     """Addresses of pages that are copies of the file's."""
     rows: NDArray[np.uint64] = np.frombuffer(os.pread(pages, (code.end - code.start) // PAGE * 8, code.start // PAGE * 8), np.uint64)
-    copied = np.flatnonzero((rows & np.uint64(_PRESENT) != 0) & (rows & np.uint64(_OF_FILE) == 0))
+    copied = np.flatnonzero((rows & np.uint64(_THERE) != 0) & (rows & np.uint64(_OF_FILE) == 0))
     return [code.start + int(number) * PAGE for number in copied]
 
 
