@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent
 NATIVE = ROOT / "agent" / "native"
 BUILT = NATIVE / "build"
 SHIPPED = ("strobe-keeper", "strobe-recorder.so")
+REPORTERS = ROOT / "agent" / "reporters"
 AGENT_BUNDLE = ROOT / "agent" / "frida" / "dist" / "agent.js"
 
 
@@ -40,6 +41,7 @@ class BuildWithNative(build_py):
             target.mkdir(parents=True, exist_ok=True)
             for source in (*(BUILT / name for name in SHIPPED), AGENT_BUNDLE):
                 shutil.copy2(source, target / source.name)
+            shutil.copytree(REPORTERS, target / REPORTERS.name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 class PlatformWheel(bdist_wheel):

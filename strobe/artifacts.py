@@ -22,6 +22,15 @@ def artifact_folders() -> tuple[Path, ...]:
     return (*asked, _PACKAGE / "built", _CHECKOUT / "native" / "build", _CHECKOUT / "frida" / "dist")
 
 
+def artifact_folder(name: str) -> Path:
+    """Absolute path of a folder of ours that is used as it lies: `reporters`, which test runners load. StrobeError ACTOR_UNAVAILABLE when it is not there."""
+    for folder in (*artifact_folders(), _CHECKOUT):
+        path = folder / name
+        if path.is_dir():
+            return path.resolve()
+    raise StrobeError(Code.ACTOR_UNAVAILABLE, f"{name} was not installed with Strobe.", "Install Strobe again.", value=name)
+
+
 def artifact(name: str) -> Path:
     """Absolute path of `strobe-keeper`, `strobe-recorder.so` or `agent.js`; StrobeError ACTOR_UNAVAILABLE when it was never built."""
     for folder in artifact_folders():

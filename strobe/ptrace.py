@@ -19,8 +19,6 @@ GETREGS: Final = 12
 SETREGS: Final = 13
 DETACH: Final = 17
 SYSCALL: Final = 24
-GETREGSET: Final = 0x4204
-SETREGSET: Final = 0x4205
 SEIZE: Final = 0x4206
 INTERRUPT: Final = 0x4207
 GETSIGMASK: Final = 0x420A
@@ -29,7 +27,6 @@ O_TRACESYSGOOD: Final = 1
 O_TRACEEXEC: Final = 0x10
 EVENT_EXEC: Final = 4
 EVENT_STOP: Final = 128
-NT_X86_XSTATE: Final = 0x202
 WNOHANG: Final = 1
 WNOTHREAD: Final = 0x20000000
 WALL: Final = 0x40000000
@@ -69,15 +66,16 @@ class Registers(ctypes.Structure):
         )
     ]  # fmt: skip
     r15: int
+    r12: int
+    rbx: int
     rax: int
     rdi: int
+    rdx: int
+    rsi: int
     orig_rax: int
     rip: int
+    eflags: int
     rsp: int
-
-
-class _Vector(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
 
 def ptrace(request: int, tid: int, address: int = 0, data: int = 0) -> None:
@@ -95,20 +93,6 @@ def get_registers(tid: int) -> Registers:
 
 def set_registers(tid: int, registers: Registers) -> None:
     ptrace(SETREGS, tid, 0, ctypes.addressof(registers))
-
-
-def get_vector_state(tid: int) -> bytes:
-    """The xsave area: floating point and vector registers."""
-    area = ctypes.create_string_buffer(1 << 16)
-    vector = _Vector(ctypes.addressof(area), len(area))
-    ptrace(GETREGSET, tid, NT_X86_XSTATE, ctypes.addressof(vector))
-    return area.raw[: vector.length]
-
-
-def set_vector_state(tid: int, state: bytes) -> None:
-    area = ctypes.create_string_buffer(state, len(state))
-    vector = _Vector(ctypes.addressof(area), len(state))
-    ptrace(SETREGSET, tid, NT_X86_XSTATE, ctypes.addressof(vector))
 
 
 def get_signal_mask(tid: int) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from pathlib import Path
 
-from actors.spawner.injector import Injector
+from actors.spawner.hosting import Hosting
 from actors.spawner.present import find_recorder
-from actors.spawner.visit import FRIDA_ERRORS
 from strobe.artifacts import artifact
 from strobe.errors import StrobeError
 from strobe.protocol.base import Done
@@ -18,19 +19,19 @@ class Spawner(Actor):
     role = "spawner"
 
     async def starting(self) -> None:
-        self._injector = Injector(artifact("strobe-recorder.so"), artifact("agent.js"))
+        self._host = Hosting(Path(os.environ["TMPDIR"]).parent)  # ours is swept when we end, which it may outlive
         self._warming = self.loop.create_task(self._warm())
 
     async def stopping(self, reason: str) -> None:
         del reason
         self._warming.cancel()
-        await self._injector.close()
+        await self._host.close()
 
     async def _warm(self) -> None:
         """Before there is a target. Where it fails (ptrace refused, say) the first visit fails as well, and tells its caller why."""
         try:
-            await self._injector.warm()
-        except (StrobeError, *FRIDA_ERRORS) as error:
+            await self._host.warm()
+        except StrobeError as error:
             self.log.warning("warming up failed", error=repr(error))
 
     @handles(FindRecorder)
@@ -41,10 +42,10 @@ class Spawner(Actor):
     @handles(Enter, completes=True)
     async def enter(self, ask: Enter, context: Context) -> Done:
         del context
-        await self._injector.enter(ask)
+        await self._host.enter(ask)
         return Done()
 
     @handles(Prepare, completes=True)
     async def prepare(self, ask: Prepare, context: Context) -> PrepareReply:
         del context
-        return await self._injector.prepare(ask)
+        return await self._host.prepare(ask)

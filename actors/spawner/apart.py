@@ -15,11 +15,12 @@ from actors.spawner.process import TargetProcess
 from actors.spawner.visit import FRIDA_ERRORS, PREPARE_S, STEP_S, Presence, Visit, bounded, create_script
 from strobe.errors import StrobeError
 
-COMMAND: Final = (sys.executable, "-I", "-S", "-c", "print(flush=True); input()")
+# PR_SET_PDEATHSIG: were we killed while Frida is in it, it would go on with registers that are not its own, and perhaps never end.
+COMMAND: Final = (sys.executable, "-I", "-S", "-c", "import ctypes; ctypes.CDLL(None).prctl(1, 9, 0, 0, 0); print(flush=True); input()")
 
 
 class Apart:
-    """It ends with us, whatever happens: its standard input does. One call at a time."""
+    """It ends with us, whatever happens. One call at a time."""
 
     def __init__(self, process: subprocess.Popen[bytes], visit: Visit, agent: bytes) -> None:
         self._process = process
@@ -29,8 +30,9 @@ class Apart:
     @classmethod
     async def begin(cls, device: frida.aio.Device, agent: bytes | str) -> Apart:
         """`agent` is the bundle, as text or compiled. Errors: Frida's, StrobeError."""
-        process = await asyncio.to_thread(_start)
+        process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # in a thread that lives as long
         try:
+            await asyncio.to_thread(_wait_loaded, process)
             presence = await Presence.begin(device, TargetProcess(process.pid), STEP_S * 3)
             try:
                 if isinstance(agent, str):
@@ -60,14 +62,11 @@ class Apart:
         await asyncio.to_thread(_end, self._process)
 
 
-def _start() -> subprocess.Popen[bytes]:
-    """Running, and loaded: attaching to a process that is still being loaded may kill it."""
-    process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+def _wait_loaded(process: subprocess.Popen[bytes]) -> None:
+    """Attaching to a process that is still being loaded may kill it."""
     assert process.stdout is not None
-    if select.select([process.stdout], [], [], STEP_S)[0] and process.stdout.read(1):
-        return process
-    _end(process)
-    raise TimeoutError(f"{sys.executable} did not start in {STEP_S:g} s")
+    if not (select.select([process.stdout], [], [], STEP_S)[0] and process.stdout.read(1)):
+        raise TimeoutError(f"{sys.executable} did not start in {STEP_S:g} s")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

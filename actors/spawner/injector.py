@@ -13,11 +13,12 @@ import frida
 import frida.aio
 
 from actors.spawner.apart import Apart
+from actors.spawner.claim import Claim
 from actors.spawner.fallback import NO_RECORDER, Fallback, attach_hooks, start_fallback
 from actors.spawner.preparation import Loaded, Preparation, finish, prepare_apart, prepare_hooks
 from actors.spawner.process import TargetProcess
 from actors.spawner.quiet import QuietDevice
-from actors.spawner.refusal import check_free, explain
+from actors.spawner.refusal import attach_failed, check_free, explain
 from actors.spawner.visit import FRIDA_ERRORS, STEP_S, Visit, bounded
 from strobe.errors import StrobeError
 from strobe.protocol.spawner import Enter, Prepare, PrepareReply
@@ -51,9 +52,14 @@ class Injector:
         self._guard: asyncio.Task[None] | None = None
 
     async def warm(self) -> None:
-        """Starts Frida's helper and compiles the agent, by a visit to a process of our own: the first target then waits for neither."""
+        """Starts Frida's helper and compiles the agent, by a visit to a process of our own: the first target then waits for neither.
+
+        Errors: FRIDA_ATTACH_FAILED."""
         async with self._turn:
-            await self._beside()
+            try:
+                await self._beside()
+            except FRIDA_ERRORS as error:
+                raise attach_failed(os.getpid(), f"not even a process of its own ({error})", "See `strobe-ctl doctor`.") from error
 
     async def enter(self, ask: Enter) -> None:
         """See the protocol. Errors: FRIDA_ATTACH_FAILED, PROCESS_EXITED."""
@@ -116,7 +122,14 @@ class Injector:
         return self._apart
 
     async def _come_in(self, target: TargetProcess, pool_path: str) -> Entered:
-        visit = await Visit.enter(await self._local(), target, self._agent)
+        device = await self._local()
+        claim = await Claim.take(target.pid, pool_path)
+        try:
+            visit = await Visit.enter(device, target, self._agent, claim)
+        except BaseException:
+            if claim is not None:
+                claim.release()
+            raise
         try:
             return Entered(visit, await self._load(visit, pool_path))
         except NotLoaded as reason:

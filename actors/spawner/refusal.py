@@ -12,6 +12,7 @@ from strobe.errors import Code, StrobeError
 
 DYING_S: Final = 0.5
 POLL_S: Final = 0.005
+HOST: Final = b"\0actors.spawner.host\0"
 YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
 
 
@@ -23,8 +24,16 @@ def check_free(target: TargetProcess) -> None:
     """Errors: PROCESS_EXITED; FRIDA_ATTACH_FAILED when another debugger holds it (Frida would wait 10 s to find out)."""
     target.state()
     tracer = target.tracer()
-    if tracer and not Path(f"/proc/self/task/{tracer}").exists():  # a thread of Frida's in this process lets go by itself
+    if tracer and not _is_host(tracer):  # that lets go by itself
         raise attach_failed(target.pid, f"{describe(tracer)} traces it already", "Detach that debugger, then try again.")
+
+
+def _is_host(tracer: int) -> bool:
+    """A thread of Frida's, in this process or in one whose actor is gone."""
+    try:
+        return Path(f"/proc/self/task/{tracer}").exists() or HOST in Path(f"/proc/{tracer}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 async def explain(target: TargetProcess, error: Exception) -> StrobeError:

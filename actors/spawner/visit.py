@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import frida
 import frida.aio
 
+from actors.spawner.claim import Claim
 from actors.spawner.leave import hand_over, wait_left
 from actors.spawner.process import TargetProcess
 from actors.spawner.unloading import Unloading
@@ -79,10 +80,11 @@ class Visit:
 
     presence: Presence
     script: frida.aio.Script
+    claim: Claim | None = None
 
     @classmethod
-    async def enter(cls, device: frida.aio.Device, target: TargetProcess, agent: bytes | str) -> Visit:
-        """`agent` is the bundle, as text or compiled."""
+    async def enter(cls, device: frida.aio.Device, target: TargetProcess, agent: bytes | str, claim: Claim | None = None) -> Visit:
+        """`agent` is the bundle, as text or compiled; `claim` is let go with the visit."""
         presence = await Presence.begin(device, target)
         try:
             script = await bounded(create_script(presence.session, agent), STEP_S, "script creation")
@@ -90,7 +92,7 @@ class Visit:
         except BaseException:
             await presence.end()
             raise
-        return cls(presence, script)
+        return cls(presence, script, claim)
 
     @property
     def target(self) -> TargetProcess:
@@ -106,6 +108,8 @@ class Visit:
         if presence.held_at is not None:
             await hand_over(presence.device, presence.target, frozenset(), presence.held_at)
             presence.held_at = None
+        if self.claim is not None:
+            self.claim.release()
 
     async def eternalize(self) -> None:
         """The agent stays although this process goes."""
@@ -116,7 +120,11 @@ class Visit:
         try:
             await bounded(self.script.unload(), STEP_S, "unload")
         finally:
-            await self.presence.end()
+            try:
+                await self.presence.end()
+            finally:
+                if self.claim is not None:
+                    self.claim.release()
 
 
 async def create_script(session: frida.aio.Session, agent: bytes | str) -> frida.aio.Script:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,13 +29,14 @@ from strobe.protocol.spawner import Patch, Write
 from tests.harness.targets import program
 
 WAIT_S = 20.0
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Target:
     """A mode of tests/targets/stopping.c that has said it is ready."""
 
     def __init__(self, *arguments: str) -> None:
-        built = program("stopping.c", "-O1")
+        built = program("stopping.c", "-O1", str(ROOT / "agent/native/recorder_return.S"))
         self.process = subprocess.Popen([str(built), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = self.process.pid
         self.words = self.line().split()[1:]
@@ -234,6 +237,35 @@ def test_a_call_returns_and_leaves_no_trace() -> None:
         with pytest.raises(CallFailed, match="SIGSEGV"):
             stopped(it.pid, lambda world: call(world, memory, fault))
         assert it.end() == "called 1 elsewhere 0"
+
+
+@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.full)])
+def test_a_caller_may_be_killed_in_the_middle_of_a_call(kills: int) -> None:
+    """The thread that it had borrowed finds its way back by itself, with its registers, its signal mask and the system call that it was in."""
+    script = (
+        "import sys\n"
+        "from actors.session.ptrace.call import call\n"
+        "from actors.session.ptrace.memory import Memory\n"
+        "from tests.actor.test_ptrace import stopped\n"
+        "pid, function = int(sys.argv[1]), int(sys.argv[2], 16)\n"
+        "with Memory(pid) as memory:\n"
+        "    while True:\n"
+        "        results = []\n"
+        "        stopped(pid, lambda world: results.append(call(world, memory, function, 5)))\n"
+        "        assert results == [3000005], results\n"
+        "        print('called', flush=True)\n"
+    )
+    instants = random.Random(kills)
+    with target("borrowed") as it:
+        for _ in range(kills):
+            caller = subprocess.Popen([sys.executable, "-c", script, str(it.pid), it.words[0]], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+            assert caller.stdout is not None
+            assert caller.stdout.readline() == "called\n"
+            time.sleep(instants.random() * 0.03)  # some instant: most of them are in a call, which takes 5 ms
+            caller.kill()
+            caller.communicate()
+            assert it.process.poll() is None
+        assert it.end() == "rounds 1 wrong 0"
 
 
 def test_a_call_in_a_blocked_thread_and_with_ignored_signals() -> None:

@@ -9,16 +9,19 @@ import random
 import signal
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from actors.session.ptrace.patching import install, restore, take_over
 from actors.session.ptrace.threads import thread_ids, thread_state, tracer_of
+from actors.spawner.hosting import Hosting
 from strobe.errors import Code, StrobeError
 from strobe.lanes.layout import Kind
 from strobe.lanes.pool import Pool
-from strobe.protocol.spawner import Patch
+from strobe.protocol.spawner import Patch, Prepare
 from tests.harness.hooking import bias, code_differs, enable, hook_specs, raw_plan, symbols
 from tests.harness.launching import Launcher, eventually, output_of
 from tests.harness.recording import check_calls, read_recording
@@ -178,6 +181,7 @@ def test_a_process_that_is_gone_or_held_by_another(pool: Pool) -> None:
 
 HOLD = """
 import sys
+import time
 from strobe import ptrace as calls
 calls.ptrace(calls.SEIZE, int(sys.argv[1]))
 print("held", flush=True)
@@ -209,36 +213,65 @@ def test_a_target_killed_during_a_visit(launches: Launcher, pool: Pool, tries: i
     run(work())
 
 
-def test_a_host_leaves_nothing_behind(pool: Pool, tmp_path: Path) -> None:
-    """No process, no file in the temporary folder, no thread in the target: also when the host was killed in the middle of its work."""
+@pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.full)])
+def test_an_actor_may_be_killed_in_the_middle_of_a_visit(pool: Pool, tmp_path: Path, kills: int) -> None:
+    """The host finishes what it is at and ends: the target runs on, and nothing is left in it nor in the temporary folder."""
     script = (
-        "import asyncio, sys\n"
-        "from actors.spawner.injector import Injector\n"
-        "from strobe.artifacts import artifact\n"
+        "import asyncio, pathlib, sys\n"
+        "from actors.spawner.hosting import Hosting\n"
         "from strobe.protocol.spawner import Prepare\n"
         "async def work():\n"
-        "    host = Injector(artifact('strobe-recorder.so'), artifact('agent.js'))\n"
+        f"    host = Hosting(pathlib.Path({str(tmp_path)!r}))\n"
         "    await host.warm()\n"
-        "    print('warm', flush=True)\n"
+        "    print(host.pid, flush=True)\n"
         "    while True:\n"
         f"        await host.prepare(Prepare(pid=int(sys.argv[1]), pool_path={str(pool.path)!r}, hooks=[]))\n"
         "        print('visited', flush=True)\n"
         "asyncio.run(work())\n"
     )
+    instants = random.Random(kills)
     with busy() as target:
         own = thread_ids(target.pid)
-        temporary = {**os.environ, "TMPDIR": str(tmp_path)}
-        host = subprocess.Popen([sys.executable, "-c", script, str(target.pid)], stdout=subprocess.PIPE, text=True, env=temporary)
-        assert host.stdout is not None
-        for _ in range(2):
-            assert host.stdout.readline()
-        host.kill()
-        host.communicate()
-        eventually(lambda: sorted(thread_ids(target.pid)) == sorted(own), "the target has its own threads only")
-        eventually(lambda: "frida" not in Path(f"/proc/{target.pid}/maps").read_text(), "no agent is mapped")
+        for _ in range(kills):
+            command = [sys.executable, "-c", script, str(target.pid)]
+            actor = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)})
+            assert actor.stdout is not None
+            host = Path(f"/proc/{int(actor.stdout.readline())}/exe")
+            assert actor.stdout.readline() == "visited\n"
+            time.sleep(instants.random() * 0.04)  # an instant somewhere in a visit, which takes about that long
+            actor.kill()
+            actor.communicate()
+            eventually(partial(_is_gone, host), "the host has ended")
+            assert target.process.poll() is None
+            assert sorted(thread_ids(target.pid)) == sorted(own)
+            assert "frida" not in Path(f"/proc/{target.pid}/maps").read_text()
+            assert leftovers(tmp_path) == []
         target.tell("count 1")
-        assert leftovers(tmp_path) == []
         target.quit()
+
+
+def _is_gone(program: Path) -> bool:
+    return not program.exists()
+
+
+def test_a_host_that_dies_is_replaced(pool: Pool, tmp_path: Path) -> None:
+    async def work() -> None:
+        host = Hosting(tmp_path)
+        try:
+            await host.warm()
+            assert host.pid is not None
+            os.kill(host.pid, signal.SIGKILL)
+            with pytest.raises(StrobeError, match="ended \\(SIGKILL\\)"):
+                await host.warm()
+            with busy() as target:
+                ask = Prepare(pid=target.pid, pool_path=str(pool.path), hooks=[])
+                assert (await host.prepare(ask)).recorder == "native"
+                target.quit()
+        finally:
+            await host.close()
+        assert leftovers(tmp_path) == []
+
+    run(work())
 
 
 def leftovers(folder: Path) -> list[str]:

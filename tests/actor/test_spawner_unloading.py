@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from actors.session.ptrace.threads import tracer_of
-from actors.spawner.apart import _end, _start
+from actors.spawner.apart import COMMAND, _end, _wait_loaded
 from actors.spawner.leave import wait_left
 from actors.spawner.process import TargetProcess
 from actors.spawner.quiet import QuietDevice
@@ -34,7 +34,8 @@ def busy_processors() -> Iterator[None]:
 
 
 async def visit(device: QuietDevice, *, look: bool = False) -> None:
-    process = await asyncio.to_thread(_start)
+    process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    await asyncio.to_thread(_wait_loaded, process)
     try:
         target = TargetProcess(process.pid)
         presence = await Presence.begin(device.device, target)

@@ -1,6 +1,8 @@
 /* What being stopped must not change. First argument: the mode. Every mode prints `ready` (and more) once set up, and its findings after a line on stdin. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -117,6 +119,40 @@ static void churn(void) { /* threads that come and go, several at once */
     puts("ended");
 }
 
+/* The main thread, from which calls of `dawdle` are made, in all kinds of places: nothing that it does may turn out otherwise. */
+__attribute__((noinline)) long dawdle(long a) { for (volatile long i = 0; i < 3000000; i++) a++; return a; }
+static void *feed(void *end) { while (!ending) { usleep(500); if (write(*(int *)end, "x", 1) != 1 && errno != EAGAIN) abort(); } return NULL; }
+static void *end_on_line(void *unused) { wait_for_line(); return unused; }
+static void borrowed(void) {
+    int ends[2];
+    char word[32], byte;
+    pthread_t feeder, reader;
+    long rounds = 0, wrong = 0;
+    if (pipe(ends) || fcntl(ends[1], F_SETFL, O_NONBLOCK)) exit(1);
+    snprintf(word, sizeof word, "%p", (void *)&dawdle);
+    ready(word);
+    pthread_create(&feeder, NULL, feed, &ends[1]);
+    pthread_create(&reader, NULL, end_on_line, NULL);
+    for (; !ending; rounds++) {
+        double sum = 0, product = 1;
+        unsigned long mixed = 1;
+        for (long i = 1; i <= 100000; i++) { sum += (double)i * 0.5; product *= 1.0000001; mixed = mixed * 6364136223846793005ul + (unsigned long)i; }
+        wrong += sum != 2500025000.0 || product < 1.01 || product > 1.0101 || mixed != 7384198173419530769ul;
+        wrong += read(ends[0], &byte, 1) != 1;
+        struct timespec t = {0, 1000000};
+        wrong += nanosleep(&t, NULL) != 0;
+        struct pollfd none = {.fd = -1};
+        wrong += poll(&none, 1, 1) != 0;
+        sigset_t mask, empty;
+        sigemptyset(&empty);
+        pthread_sigmask(SIG_BLOCK, NULL, &mask);
+        wrong += memcmp(&mask, &empty, 8) != 0;
+    }
+    pthread_join(feeder, NULL);
+    pthread_join(reader, NULL);
+    printf("rounds %d wrong %ld\n", rounds > 0, wrong);
+}
+
 static void *outlive(void *unused) { ready(""); wait_for_line(); puts("ended"); exit(0); return unused; }
 static void leaderless(void) { pthread_t thread; pthread_create(&thread, NULL, outlive, NULL); pthread_exit(NULL); }
 
@@ -183,5 +219,6 @@ int main(int argc, char **argv) {
     else if (!strcmp(mode, "vforked")) vforked();
     else if (!strcmp(mode, "windows")) windows();
     else if (!strcmp(mode, "handler")) in_handler();
+    else if (!strcmp(mode, "borrowed")) borrowed();
     return 0;
 }

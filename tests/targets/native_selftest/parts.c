@@ -156,7 +156,7 @@ static void lanes(uint64_t before)
         alive = 0;
         for (int k = 0; k < 4; k++)
             alive += threads_of[k] && pthread_tryjoin_np(threads_of[k], NULL) ? 1 : (threads_of[k] = 0, 0);
-        if (threads_of[i])
+        if (threads_of[i] && SHARED_LOAD(&in_handlers) < 100000) /* else, on a busy machine, they may do nothing but handle signals */
             pthread_kill(threads_of[i], SIGUSR1);
     }
     for (int i = 0; i < 4; i++)
