@@ -8,10 +8,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from actors.stuck_detector.sample import sample_tree, tree
+from actors.stuck_detector.diagnosis import Diagnosis
+from actors.stuck_detector.sample import tree
 from strobe.errors import Code, StrobeError
 from strobe.protocol.stuck_detector import Diagnose, DiagnoseReply
 from tests.harness.node import node, run
@@ -37,9 +39,17 @@ def busy() -> Iterator[tuple[int, int]]:
     process.communicate()
 
 
+async def nobody(*_: Any, **__: Any) -> Any:
+    raise StrobeError(Code.ACTOR_UNAVAILABLE, "There is no indexer.", "", value=None)
+
+
+def diagnosed(pid: int) -> DiagnoseReply:
+    return run(Diagnosis(nobody).of(pid, with_stacks=False))
+
+
 def test_threads_of_the_whole_tree_are_told_apart(busy: tuple[int, int]) -> None:
     root, child = busy
-    reply = sample_tree(root)
+    reply = diagnosed(root)
     threads = {(thread["pid"], thread["tid"]): thread for thread in reply.threads}
     assert {pid for pid, _ in threads} == {root, child}
     assert sum(1 for pid, _ in threads if pid == root) == 2
@@ -53,7 +63,7 @@ def test_idle_tree_says_so() -> None:
     process = subprocess.Popen(["sleep", "60"])
     try:
         until = time.monotonic() + 10
-        while (reply := sample_tree(process.pid)).idle_ms == 0:
+        while (reply := diagnosed(process.pid)).idle_ms == 0:
             assert time.monotonic() < until
         assert reply.cpu_share == 0 and reply.idle_ms >= 250
     finally:
