@@ -1,0 +1,2 @@
+import { describe, expect, test } from 'bun:test'
+const x = ;

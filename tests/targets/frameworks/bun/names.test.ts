@@ -1,0 +1,5 @@
+import { describe, expect, test } from 'bun:test'
+test("says \"hi\" and it's fine", () => {})
+test("ünï ☃ 雪", () => {})
+test("a [b] (c) {d} $1 ^*+?.|\\ x", () => {})
+test("comma, semi; colon: and/slash", () => {})

@@ -1,0 +1,5 @@
+import { describe, expect, test } from 'bun:test'
+test('quick', () => {})
+test('spins', () => {
+  for (;;);
+})

@@ -1,0 +1,4 @@
+#[test]
+fn broken() {
+    let number: u32 = "text";
+}

@@ -1,0 +1,9 @@
+#[test]
+fn quick() {}
+
+#[test]
+fn slow_never_ends() {
+    loop {
+        std::thread::park();
+    }
+}

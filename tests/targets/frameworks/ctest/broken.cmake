@@ -1,0 +1,6 @@
+cmake_minimum_required(VERSION 3.19)
+project(shop C)
+enable_testing()
+add_executable(shop_test shop_test.c)
+add_executable(broken broken.c)
+add_test(NAME adds COMMAND shop_test)

@@ -1,0 +1,6 @@
+cmake_minimum_required(VERSION 3.19)
+project(shop C)
+enable_testing()
+add_executable(shop_test shop_test.c)
+add_test(NAME quick COMMAND shop_test)
+add_test(NAME dies COMMAND shop_test dies)

@@ -1,0 +1,8 @@
+cmake_minimum_required(VERSION 3.19)
+project(shop C)
+enable_testing()
+add_executable(shop_test shop_test.c)
+add_test(NAME "says it's fine" COMMAND shop_test)
+add_test(NAME "ünï ☃ 雪" COMMAND shop_test)
+add_test(NAME "a [b] (c) {d} ^*+?.| x" COMMAND shop_test)
+add_test(NAME "comma, colon: and/slash" COMMAND shop_test)

@@ -1,0 +1,5 @@
+Deno.test('quick', () => {})
+Deno.test('dies', () => {
+  Deno.kill(Deno.pid, 'SIGKILL')
+  for (;;);
+})

@@ -1,0 +1,4 @@
+Deno.test('quick', () => {})
+Deno.test('spins', () => {
+  for (;;);
+})

@@ -1,0 +1,3 @@
+module example.test/shop
+
+go 1.19

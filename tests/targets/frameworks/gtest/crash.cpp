@@ -1,0 +1,6 @@
+#include <csignal>
+#include <gtest/gtest.h>
+
+TEST(Wait, Quick) {}
+
+TEST(Wait, Dies) { raise(SIGSEGV); }

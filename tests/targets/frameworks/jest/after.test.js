@@ -1,0 +1,6 @@
+describe('group', () => {
+  afterAll(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 60000))
+  }, 60000)
+  test('quick', () => {})
+})

@@ -1,0 +1,5 @@
+test('quick', () => {})
+test('dies', () => {
+  process.kill(process.pid, "SIGSEGV")
+  for (;;);
+})

@@ -1,0 +1,6 @@
+test('quick', () => {})
+test('never ends', async () => {
+  const timer = setInterval(() => {}, 1000)
+  await new Promise(() => {})
+  clearInterval(timer)
+})

@@ -1,0 +1,4 @@
+// Keeps the process alive after its tests.
+test('quick', () => {
+  setInterval(() => {}, 1000)
+})

@@ -1,0 +1,4 @@
+test('quick', () => {})
+test('spins', () => {
+  for (;;);
+})

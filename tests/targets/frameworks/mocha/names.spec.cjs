@@ -1,0 +1,5 @@
+const assert = require('node:assert')
+it("says \"hi\" and it's fine", () => {})
+it("ünï ☃ 雪", () => {})
+it("a [b] (c) {d} $1 ^*+?.|\\ x", () => {})
+it("comma, semi; colon: and/slash", () => {})

@@ -1,0 +1,5 @@
+const assert = require('node:assert')
+it('quick', () => {})
+it('spins', () => {
+  for (;;);
+})

@@ -1,0 +1,3 @@
+import assert from 'node:assert'
+import { describe, it as test } from 'node:test'
+const x = ;

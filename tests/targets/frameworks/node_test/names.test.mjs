@@ -1,0 +1,6 @@
+import assert from 'node:assert'
+import { describe, it as test } from 'node:test'
+test("says \"hi\" and it's fine", () => {})
+test("ünï ☃ 雪", () => {})
+test("a [b] (c) {d} $1 ^*+?.|\\ x", () => {})
+test("comma, semi; colon: and/slash", () => {})

@@ -1,0 +1,5 @@
+import { expect, test } from '@playwright/test'
+test('quick', () => {})
+test('spins', () => {
+  for (;;);
+})

@@ -1,0 +1,9 @@
+import threading
+
+
+def test_quick():
+    pass
+
+
+def test_never_ends():
+    threading.Event().wait()

@@ -1,0 +1,7 @@
+import { afterAll, describe, test } from 'vitest'
+describe('group', () => {
+  afterAll(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 60000))
+  }, 60000)
+  test('quick', () => {})
+})

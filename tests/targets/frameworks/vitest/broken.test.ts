@@ -1,0 +1,2 @@
+import { describe, expect, test } from 'vitest'
+const x = ;

@@ -1,0 +1,5 @@
+import { describe, expect, test } from 'vitest'
+test('quick', () => {})
+test('spins', () => {
+  for (;;);
+})
