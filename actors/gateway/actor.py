@@ -15,11 +15,21 @@ from actors.gateway.tool import Client
 from strobe import __version__, paths
 from strobe.errors import StrobeError
 from strobe.protocol import shim, store, supervisor
+from strobe.protocol.base import Ask
+from strobe.protocol.test_runs import ListTestRuns, TestRunsReply
+from strobe.protocol.testing import EndTests
 from strobe.runtime import Actor
+from strobe.runtime.actor import SUPERVISOR_DIED
 from strobe.runtime.shims import ShimMessage, ShimServer
+from strobe.supervisor.start import spawn_node
 
 SILENT_S: Final = 30.0  # a shim pings each second; one that is silent for so long was killed or suspended, and says hello again
 COUNT_EVERY_S: Final = 5.0
+RETURN_S: Final = 3.0  # a client whose connection broke is back by then
+READS: Final = frozenset((
+    "store.list_sessions", "store.query", "store.sql", "store.read_value", "store.list_test_runs", "store.baselines",
+    "session.status", "session.read_memory", "session.test_state",
+))  # fmt: skip
 
 
 class Gateway(Actor):
@@ -42,6 +52,29 @@ class Gateway(Actor):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._socket.close()
+
+    async def ask(self, to: str, message: Ask, *, deadline_s: float = 5.0, cause: str | None = None) -> Any:
+        """What only reads is asked again where the supervisor died before it was answered."""
+        try:
+            return await super().ask(to, message, deadline_s=deadline_s, cause=cause)
+        except StrobeError as error:
+            if error.what != SUPERVISOR_DIED or message.TYPE not in READS:
+                raise
+            return await super().ask(to, message, deadline_s=deadline_s, cause=cause)
+
+    def orphaned(self) -> None:
+        """Clients notice nothing of it but the calls in flight."""
+        if self._peers:
+            self._run(self._start_node())
+
+    async def resumed(self) -> None:
+        self._told = None
+        self._count()
+
+    async def _start_node(self) -> None:
+        node = await asyncio.to_thread(spawn_node)
+        while node.poll() is None:  # 75: another one was quicker
+            await asyncio.sleep(1.0)
 
     def _run(self, work: Any) -> asyncio.Task[None]:
         """A task whose failure ends the actor, which is then restarted."""
@@ -89,6 +122,8 @@ class Gateway(Actor):
 
         peer = Peer(client, message.pid, self._calls, send, self.log)
         self._peers[identity] = peer
+        if self._orphan is not None and not self._orphan.done():  # the supervisor died when there was no client: nobody has started one yet
+            self._run(self._start_node())
         self._run(self._serve(identity, peer))
         self.log.info("client", client=client.id, pid=message.pid, version=said.get("version"))
         self._count()
@@ -107,6 +142,7 @@ class Gateway(Actor):
         peer = self._peers.pop(identity, None)
         if peer is not None:
             peer.leave()
+            self._run(self._end_runs(peer.client.id))
 
     def _facts(self) -> bytes:
         return json.dumps({"version": __version__, "generation": self.seat.generation}).encode()
@@ -120,6 +156,20 @@ class Gateway(Actor):
                 self.log.info("silent client dropped", client=self._peers[identity].client.id)
                 self._forget(identity)
             self._count()
+
+    async def _end_runs(self, client: str) -> None:
+        """Test runs of a client that does not come back end with everything they started."""
+        await asyncio.sleep(RETURN_S)
+        if any(peer.client.id == client for peer in self._peers.values()):
+            return
+        try:
+            runs: TestRunsReply = await self.ask("store", ListTestRuns(), deadline_s=5)
+            for run in runs.records:
+                if run.client_id == client and run.status == "running":
+                    self.log.info("test run ended with its client", run=run.run_id)
+                    await self.ask(f"session:{run.run_id}", EndTests(), deadline_s=20)
+        except StrobeError as error:
+            self.log.warning("test runs of a client that left were not ended", client=client, error=str(error))
 
     async def _end_abandoned(self) -> None:
         since = time.monotonic()

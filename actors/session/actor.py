@@ -17,6 +17,7 @@ from actors.session.launching import Launched, launch
 from actors.session.memory.answers import MemoryAnswers
 from actors.session.recovery import recover
 from actors.session.target import Asker, Target
+from actors.session.testing.answers import TestAnswers
 from actors.session.tracing import Tracing
 from strobe import paths
 from strobe.errors import Code, StrobeError
@@ -30,7 +31,7 @@ from strobe.runtime import Actor, Context, handles
 FLUSH_S = 5.0
 
 
-class Session(MemoryAnswers, Actor):
+class Session(MemoryAnswers, TestAnswers, Actor):
     role = "session"
 
     async def starting(self) -> None:
@@ -52,9 +53,13 @@ class Session(MemoryAnswers, Actor):
             tracing.arming.settle()
             if target.injected and not target.journal.stopped:
                 follow(tracing)
+        elif recovering:
+            self.take_over_tests(self.folder)
 
     async def stopping(self, reason: str) -> None:
         """An orderly end detaches: the target runs on untraced. Where the node died, keeper, spool and pool wait for the next one."""
+        if "supervisor" not in reason:
+            await self.leave_tests()
         if self.target is None or self.ending is None:
             return
         await self.end_polls(target_gone=False)

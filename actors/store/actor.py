@@ -24,6 +24,8 @@ from actors.store.query.one_value import read_value
 from actors.store.query.run import run_query
 from actors.store.reading import NeedsStatementError
 from actors.store.sql import run_sql
+from actors.store.testing import TestRuns
+from actors.store.testing_answers import TestAnswers
 from actors.store.upkeep import Upkeep
 from strobe import paths
 from strobe.disk_trouble import require_room
@@ -62,7 +64,7 @@ SQL_THREADS: Final = 2
 ROOM_LEAST: Final = 8 << 20  # bytes free for a session to begin
 
 
-class Store(Upkeep, Actor):
+class Store(Upkeep, TestAnswers, Actor):
     role = "store"
 
     async def starting(self) -> None:
@@ -71,6 +73,7 @@ class Store(Upkeep, Actor):
         home = Path(paths.home())
         paths.private_folder(home)
         self._catalog = Catalog(home / "catalog.duckdb", paths.sessions_folder())
+        self.test_runs = TestRuns(self._catalog)
         if self._catalog.set_aside is not None:
             unreadable = [str(file) for file in self._catalog.unreadable]
             self.log.error("catalog was damaged and is rebuilt; pending patterns are lost", aside=str(self._catalog.set_aside), unreadable=unreadable)
@@ -267,6 +270,7 @@ class Store(Upkeep, Actor):
     async def actor_gone(self, notice: ActorGone) -> None:
         if notice.session_id is not None and notice.gave_up and notice.name.startswith("session:"):
             await self._lose(notice.session_id)
+            await asyncio.to_thread(self.test_runs.lose, notice.session_id)
 
     async def _lose(self, session_id: str) -> None:
         """Its actor is gone for good: what was captured stays."""

@@ -89,7 +89,7 @@ class Catalog:
                 connection.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
         with self._lock, named(self._folder, duckdb.Error):
             self._connection.execute("BEGIN")
             try:
@@ -102,7 +102,7 @@ class Catalog:
     def create(self, ask: CreateSession) -> SessionRecord:
         """The new session's record. Raises SESSION_EXISTS when this client has a live session of this binary, or anyone one of this process."""
         with self._creating:  # of two that attach to one process the second sees the first
-            with self._transaction() as run:
+            with self.transaction() as run:
                 live = self._live(run, ask)
                 if live is not None:
                     of = ask.binary_path if ask.pid is None else f"process {ask.pid}"
@@ -140,12 +140,12 @@ class Catalog:
     def put(self, record: SessionRecord) -> None:
         """Raises LIMIT_EXCEEDED where it cannot be written; it is known then all the same, until this process ends."""
         self._records[record.session_id] = record
-        with self._transaction() as run:
+        with self.transaction() as run:
             _put(run, record)
 
     def remove(self, session_id: str) -> None:
         self._records.pop(session_id, None)
-        with self._transaction() as run:
+        with self.transaction() as run:
             run.execute("DELETE FROM sessions WHERE id = ?", [session_id])
 
     def find(self, session_id: str) -> SessionRecord | None:
@@ -179,7 +179,7 @@ class Catalog:
             return found
 
     def _save_pending(self, client_id: str, after: PendingSet) -> None:
-        with self._transaction() as run:
+        with self.transaction() as run:
             if after.empty:
                 run.execute("DELETE FROM waiting WHERE client = ?", [client_id])
             else:

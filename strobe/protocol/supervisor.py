@@ -40,11 +40,13 @@ class OpenSessionReply(Reply):
 
 
 class OpenSession(Ask):
-    """Gives a session its two processes, from the warm pair if there is one; both are ready when this is answered."""
+    """Gives a session its two processes, from the warm pair if there is one; both are ready when this is answered. Without `injects` it gets no
+    spawner, and no spare is started for a while: what it starts is to have the processors for itself."""
 
     TYPE: ClassVar = "supervisor.open_session"
     REPLY: ClassVar[type[Reply]] = OpenSessionReply
     session_id: str
+    injects: bool = True
 
 
 class CloseSession(Ask):

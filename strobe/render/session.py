@@ -12,6 +12,7 @@ from strobe.render.values import byte_count, count, plain
 
 _SAMPLED_NAMED: Final = 5
 _PROCESSES_NAMED: Final = 10
+_EVIDENCE_SHOWN: Final = 6
 
 
 def launch_text(reply: Mapping[str, Any]) -> str:
@@ -74,6 +75,7 @@ def _status_text(reply: Mapping[str, Any]) -> str:
     lines = [f"{reply['sessionId']}: {state_words(reply)}"]
     if reply.get("crash"):
         lines += [f"crash: {crash_line(reply['crash'])}", *_crash_detail(reply["crash"])]
+    lines += _stuck_lines(reply.get("stuck"))
     lines.append(f"{count(reply.get('eventCount', 0), 'event')}, {count(reply.get('hookedFunctions', 0), 'hooked function')}.")
     lines += _process_lines(reply.get("processes", []))
     if reply.get("patterns"):
@@ -85,6 +87,16 @@ def _status_text(reply: Mapping[str, Any]) -> str:
         lines.append("Lost: " + ", ".join(f"{number:,} {cause}" for cause, number in sorted(lost.items())))
     lines += [f"Limit: {text}" for text in reply.get("capabilities", {}).get("limitations", [])]
     return "\n".join([*lines, *_warnings(reply), *left_out_lines(reply), *next_lines(reply)])
+
+
+def _stuck_lines(stuck: Mapping[str, Any] | None) -> list[str]:
+    if not stuck:
+        return []
+    lines = [f"{stuck['kind'].replace('_', ' ')} ({stuck['certainty']}): {stuck['summary']}"]
+    lines += [f"  {line}" for line in stuck.get("evidence", [])[:_EVIDENCE_SHOWN]]
+    for thread in stuck.get("threads", []):
+        lines += [f"  thread {thread['name']} ({thread['tid']}):", *(f"    {frame}" for frame in thread["stack"])]
+    return lines
 
 
 def _process_lines(processes: Sequence[Mapping[str, Any]]) -> list[str]:

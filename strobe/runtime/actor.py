@@ -22,7 +22,9 @@ from strobe.runtime.greeting import Adopt, Greeting, Hello
 from strobe.runtime.handlers import Handlers, collect, handles
 from strobe.runtime.log import Logger, RotatingFile, log_name
 
-OUTLIVE_SUPERVISOR: Final = frozenset({"store", "session"})  # they hold what must not be lost, and wait for a successor
+SUPERVISOR_DIED: Final = "The supervisor died."
+# They wait for a successor: what must not be lost, what takes long to make anew, and the gateway, which starts one.
+OUTLIVE_SUPERVISOR: Final = frozenset({"store", "session", "spawner", "indexer", "stuck_detector", "gateway"})
 OUTLIVE_S: Final = 10.0
 GREETING_S: Final = 10.0
 STOPPING_S: Final = 20.0
@@ -62,6 +64,7 @@ class Actor:
         self._bus = Bus(seat.bus, seat.identity, self._receive, log)
         self._asks = Asks(self._bus.send, seat.identity)
         self._dispatcher = Dispatcher(self, self._handlers, self._bus.send, self.crash, log)
+        self._orphan: asyncio.Task[None] | None = None
         self._ready = False
         self._greeted: asyncio.Future[Greeting] = self.loop.create_future()
         self._end: asyncio.Future[tuple[int, str]] = self.loop.create_future()
@@ -74,6 +77,9 @@ class Actor:
     async def adopted(self, session_id: str, recovering: bool) -> None:
         """This process belongs to `session_id` from now on. `recovering`: another process of that session died before."""
 
+    def orphaned(self) -> None:
+        """The supervisor died; `resumed` follows, or the end."""
+
     async def resumed(self) -> None:
         """A new supervisor took over; notices sent to the old one just before may be lost, so send again what still matters."""
 
@@ -84,6 +90,10 @@ class Actor:
 
     async def ask(self, to: str, message: Ask, *, deadline_s: float = 5.0, cause: str | None = None) -> Any:
         """`message.REPLY`. Raises StrobeError (the other's, TIMEOUT, ACTOR_UNAVAILABLE). `cause` defaults to the one being handled."""
+        if self._orphan is not None and not self._orphan.done():  # a successor knows us only once it has greeted us
+            began = self.loop.time()
+            await asyncio.wait([self._orphan], timeout=deadline_s)
+            deadline_s -= self.loop.time() - began
         return await self._asks.ask(self.name, to, message, deadline_s, cause or current_cause.get())
 
     def ask_from_thread(self, to: str, message: Ask, *, deadline_s: float = 5.0, cause: str = "") -> Any:
@@ -210,8 +220,9 @@ class Actor:
         self._supervisor_gone()
 
     def _supervisor_gone(self) -> None:
-        self._asks.fail_all(StrobeError(Code.ACTOR_UNAVAILABLE, "The supervisor died.", "Retry: the next call starts a new node."))
+        self._asks.fail_all(StrobeError(Code.ACTOR_UNAVAILABLE, SUPERVISOR_DIED, "Retry: the next call starts a new node."))
         if self.role in OUTLIVE_SUPERVISOR and self._ready and not self._end.done():
+            self.orphaned()
             self._orphan = self.loop.create_task(self._await_successor())
         else:
             self._finish(0, "the supervisor died")

@@ -60,7 +60,7 @@ class Desk:
     @handles(OpenSession, completes=True)
     async def open_session(self, ask: OpenSession, _: Context) -> OpenSessionReply:
         paths.safe_name(ask.session_id, what="session id")
-        await self._sessions.open(ask.session_id)
+        await self._sessions.open(ask.session_id, injects=ask.injects)
         return OpenSessionReply(session=f"session:{ask.session_id}", spawner=f"spawner:{ask.session_id}")
 
     @handles(CloseSession, completes=True)

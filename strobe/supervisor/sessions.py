@@ -18,6 +18,7 @@ from strobe.supervisor.topology import Role
 
 PAIR_READY_S: Final = 20.0
 WARM_UP_AFTER_S: Final = 1.0
+WARM_UP_LATER_S: Final = 20.0
 SPAWNER_GRACE_S: Final = 5.0  # how long a ready session waits for a spawner that may never come: there is direct mode
 
 Adopter = Callable[[Process, str, str, bool], Awaitable[None]]  # process, new name, session id, recovering
@@ -55,10 +56,11 @@ class Sessions:
             self._start_pair()
 
     def _start_pair(self) -> None:
-        if self._warm or self._nursery.closing:
+        missing = [role for role in self._roles if all(process.role is not role for process in self._warm)]
+        if not missing or self._nursery.closing:
             return
         number = next(number for number in self._numbers if not self._taken(number))
-        for role in self._roles:
+        for role in missing:
             process = Process(_spare_name(role, number), role)
             self._warm.append(process)
             self._table.add(process)
@@ -77,17 +79,17 @@ class Sessions:
             lock = self._locks[session_id] = asyncio.Lock()
         return lock
 
-    async def open(self, session_id: str) -> list[Process]:
-        """The pair of `session_id`, ready and adopted. Raises StrobeError."""
+    async def open(self, session_id: str, *, injects: bool = True) -> list[Process]:
+        """The pair of `session_id`, or its session process alone, ready and adopted. Raises StrobeError."""
         async with self._one_at_a_time(session_id):
-            return await self._open(session_id)
+            return await self._open(session_id, injects)
 
-    async def _open(self, session_id: str) -> list[Process]:
+    async def _open(self, session_id: str, injects: bool) -> list[Process]:
         if not self._roles:
             raise StrobeError(Code.ACTOR_UNAVAILABLE, "This node runs no sessions (STROBE_ROLES).", "Start it with session and spawner.", value=session_id)
         if session_id in self.live():
             raise StrobeError(Code.SESSION_EXISTS, f"Session {session_id} already has its processes.", "Stop it first.", value=session_id)
-        pair = await self._pair()
+        pair = await self._pair(injects)
         try:
             await asyncio.gather(*(self._take(process, session_id) for process in pair))
         except (StrobeError, TimeoutError) as error:
@@ -96,17 +98,18 @@ class Sessions:
             text = f"Session {session_id} got no processes: {why}"
             raise StrobeError(Code.ACTOR_UNAVAILABLE, text, "Retry; see `strobe-ctl actors`.", value=session_id) from error
         finally:
-            self._warm_after = time.monotonic() + WARM_UP_AFTER_S
+            self._warm_after = time.monotonic() + (WARM_UP_AFTER_S if injects else WARM_UP_LATER_S)
         return pair
 
-    async def _pair(self) -> list[Process]:
-        """The spare pair, or a new one where there is none or its session process has failed for good."""
+    async def _pair(self, injects: bool) -> list[Process]:
+        """The spare pair, or a new one where there is none or its session process has failed for good; its session process alone."""
         async with self._taking:
             if any(process.state is State.FAILED and not process.role.on_demand for process in self._warm):
                 failed, self._warm = self._warm, []
                 await asyncio.gather(*(self._remove(process, "its session process failed") for process in failed))
             self._start_pair()
-            pair, self._warm = self._warm, []
+            pair = [process for process in self._warm if injects or not process.role.on_demand]
+            self._warm = [process for process in self._warm if process not in pair]
             return pair
 
     async def _take(self, process: Process, session_id: str) -> None:

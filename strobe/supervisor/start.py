@@ -16,6 +16,7 @@ from strobe.supervisor.lock import NodeLock
 from strobe.supervisor.private import open_private
 
 START_S: Final = 15.0
+OF_ACTORS: Final = ("STROBE_BUS", "STROBE_IDENTITY", "STROBE_GENERATION", "STROBE_SUPERVISOR", "STROBE_FELL")  # where one of them starts it
 HOLDER_S: Final = 2.0  # a new node writes its pid microseconds after it took the lock
 
 
@@ -40,7 +41,8 @@ def spawn_node() -> subprocess.Popen[bytes]:
     """Starts `strobe node --foreground` in a session of its own. One that finds another node running exits with 75 by itself."""
     source = str(Path(strobe.__file__).resolve().parent.parent)
     search = [source, *(part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part and part != source)]
-    environment = os.environ | {"STROBE_HOME": str(paths.home()), "PYTHONPATH": os.pathsep.join(search)}
+    own = {name: value for name, value in os.environ.items() if name not in OF_ACTORS}
+    environment = own | {"STROBE_HOME": str(paths.home()), "PYTHONPATH": os.pathsep.join(search)}
     command = [sys.executable, "-P", "-m", "strobe.cli", "node", "--foreground"]
     with open_private(paths.logs_folder() / "supervisor.stderr") as output:
         return subprocess.Popen(

@@ -27,7 +27,7 @@ from strobe.supervisor.old_logs import prune_logs
 from strobe.supervisor.process import Process, State
 from strobe.supervisor.reception import Reception
 from strobe.supervisor.recovery import HELLO_S, recovered
-from strobe.supervisor.scratch import sweep
+from strobe.supervisor.scratch import sweep_all
 from strobe.supervisor.service import notify_service
 from strobe.supervisor.sessions import Sessions
 from strobe.supervisor.switchboard import SELF, Switchboard, notice_envelope
@@ -83,7 +83,7 @@ class Supervisor:
         return 0
 
     def _start_all(self) -> None:
-        sweep(paths.scratch_folder())  # of a node that was killed; survivors have none
+        sweep_all(paths.scratch_folder())  # of a node that was killed; survivors have none
         for process in recovered(Table.saved(self._table_path), self._roles):
             self._table.add(process)
             if process.pid is not None:
@@ -197,7 +197,7 @@ class Supervisor:
             await asyncio.gather(*(self._nursery.stop(process, reason) for process in group))
         for endpoint in (paths.data_endpoint(), paths.mcp_endpoint()):  # of an actor that was ended while it was starting
             Path(endpoint.removeprefix("ipc://")).unlink(missing_ok=True)
-        sweep(paths.scratch_folder())
+        sweep_all(paths.scratch_folder())
         self._table_path.unlink(missing_ok=True)
         self.log.info("ended", reason=reason)
 

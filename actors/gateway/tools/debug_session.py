@@ -9,6 +9,7 @@ from mcp.types import ToolAnnotations
 
 from actors.gateway.crash_shown import crash_shown, crash_steps
 from actors.gateway.sessions import is_live, record_of
+from actors.gateway.stuck_shown import stuck_shown, unwatched
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
 from strobe.model.base import Noun
@@ -26,6 +27,7 @@ class SessionArguments(Arguments):
     session_id: str | None = None
     retain: bool = False
     kill: bool = False
+    diagnose: bool = False
 
 
 class ListedSession(Noun):
@@ -52,6 +54,7 @@ class SessionResult(Result):
     capabilities: dict[str, Any] | None = None
     processes: list[dict[str, Any]] | None = None
     crash: dict[str, Any] | None = None
+    stuck: dict[str, Any] | None = None
     next_steps: list[str] | None = None
     success: bool | None = None
     events_collected: int | None = None
@@ -66,7 +69,7 @@ async def run(arguments: SessionArguments, call: Call) -> Result:
         raise StrobeError(Code.VALIDATION_ERROR, what, 'debug_session {"action": "list"} shows the ids.', value="sessionId")
     record = await record_of(call, arguments.session_id)
     if arguments.action == "status":
-        return await _status(record, arguments.max_tokens, call)
+        return await _status(record, arguments, call)
     if arguments.action == "stop":
         return await _stop(record, arguments, call)
     return await _delete(record, call)
@@ -94,7 +97,7 @@ def _iso(epoch_ns: int) -> str:
     return datetime.fromtimestamp(epoch_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-async def _status(record: SessionRecord, max_tokens: int, call: Call) -> Result:
+async def _status(record: SessionRecord, arguments: SessionArguments, call: Call) -> Result:
     """The session's own answer where it has one; the catalog's otherwise. A session that does not answer never blocks this."""
     live = await _live_status(record, call)
     call.warnings.extend(live.warnings if live else record.detail.get("notFollowed", []))
@@ -115,7 +118,8 @@ async def _status(record: SessionRecord, max_tokens: int, call: Call) -> Result:
         sampling=[one.model_dump(by_alias=True) for one in (live.sampling if live else counted.sampled)] or None,
         capabilities=capabilities,
         processes=(live.processes if live else record.detail.get("processes")) or None,
-        crash=crash_shown(counted.crash, data, max_tokens),
+        crash=crash_shown(counted.crash, data, arguments.max_tokens),
+        stuck=await stuck_shown(record, live, arguments.diagnose, call),
         next_steps=crash_steps(record.session_id, counted.crash) or None,
     )
 
@@ -146,6 +150,7 @@ async def _stop(record: SessionRecord, arguments: SessionArguments, call: Call) 
     state = _final_state(record, stopped)
     end = store.EndSession(session_id=record.session_id, state=state, retain=arguments.retain)
     ended = await call.ask("store", end, store.EndSession.EndReply, deadline_s=8)
+    await unwatched(record, call)
     await _close(record, call)
     if stopped and stopped.target_alive:
         call.warnings.append(f"Process {record.pid} runs on, untraced.")

@@ -1,0 +1,182 @@
+"""debug_test: runs a project's tests, tells how they are getting on, and what came of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from mcp.types import ToolAnnotations
+from pydantic import Field
+
+from actors.gateway.command import project_folder, target_environment
+from actors.gateway.tool import Arguments, Call, Result, Tool
+from strobe.errors import Code, StrobeError
+from strobe.model.testing import Level, TestRunRecord
+from strobe.model.testing import TestResult as RunResult
+from strobe.protocol import supervisor, test_runs, testing
+from strobe.render.testing import testing_text
+
+_DESCRIPTION: Final = "Run a project's tests (run), see how they are getting on or what came of them (status; waits up to 5 s), or list runs."
+WAIT_MS_MAX: Final = 12_500  # of a status: no call takes 15 s
+FIRST_WAIT_MS: Final = 1_500  # of a run: a short suite is answered at once
+LIMITS_S: Final = {"unit": 30, "integration": 120, "e2e": 300}
+LIMIT_S: Final = 120  # no level given
+OPEN_S: Final = 11.0
+STATUS_S: Final = 14.0
+
+
+class TestArguments(Arguments):
+    __test__ = False
+
+    action: Literal["run", "status", "list"] = "run"
+    project_root: str | None = None
+    framework: str | None = None
+    level: Level | None = None
+    test: str | None = None
+    command: str | None = None
+    env: dict[str, str] = {}
+    timeout: int | None = Field(default=None, ge=100, le=3_600_000, description="ms; of one test")
+    test_run_id: str | None = None
+
+
+class TestResult(Result):
+    __test__ = False
+
+    test_run_id: str | None = None
+    status: str | None = None
+    framework: str | None = None
+    progress: dict[str, Any] | None = None
+    result: dict[str, Any] | None = None
+    error: str | None = None
+    no_tests: dict[str, Any] | None = None
+    runs: list[dict[str, Any]] | None = None
+
+
+async def run(arguments: TestArguments, call: Call) -> Result:
+    if arguments.action == "list":
+        reply = await call.ask("store", test_runs.ListTestRuns(), test_runs.TestRunsReply)
+        return TestResult(runs=[_listed(record) for record in reply.records])
+    if arguments.action == "status":
+        if arguments.test_run_id is None:
+            what = "`testRunId` is missing; status needs it."
+            raise StrobeError(Code.VALIDATION_ERROR, what, 'debug_test {"action": "list"} shows the ids.', value="testRunId")
+        return await _status(arguments.test_run_id, min(int(call.settings["test.statusRetryMs"]), WAIT_MS_MAX), call)
+    return await _run(arguments, call)
+
+
+async def _run(arguments: TestArguments, call: Call) -> Result:
+    if arguments.project_root is None:
+        raise StrobeError(Code.VALIDATION_ERROR, "`projectRoot` is missing.", "Give the project's folder as an absolute path.", value="projectRoot")
+    root = project_folder(arguments.project_root)
+    created = test_runs.CreateTestRun(client_id=call.client.id, project_root=str(root), started_at=time.time_ns())
+    record = (await call.ask("store", created, test_runs.TestRunReply)).record
+    try:
+        opening = supervisor.OpenSession(session_id=record.run_id, injects=False)
+        opened = await call.ask("supervisor", opening, supervisor.OpenSessionReply, deadline_s=OPEN_S)
+        limit_s = LIMITS_S.get(arguments.level or "", LIMIT_S)
+        ask = testing.RunTests(
+            run_id=record.run_id,
+            project_root=str(root),
+            framework=arguments.framework,
+            level=arguments.level,
+            test=arguments.test,
+            command=arguments.command,
+            env=target_environment(call.client.env, arguments.env, root),
+            limit_ms=arguments.timeout or limit_s * 1000,
+        )
+        begun = await call.ask(opened.session, ask, testing.RunTestsReply, deadline_s=OPEN_S)
+    except (Exception, asyncio.CancelledError):
+        call.background(_undo(record.run_id, call))
+        raise
+    call.warnings.extend(begun.warnings)
+    if begun.no_tests is not None:
+        call.background(_undo(record.run_id, call))
+        return TestResult(status="completed", no_tests=begun.no_tests.model_dump(by_alias=True, exclude_none=True))
+    told = await _status(record.run_id, FIRST_WAIT_MS, call)
+    return told.model_copy(update={"framework": begun.framework})
+
+
+async def _undo(run_id: str, call: Call) -> None:
+    """A run that never began leaves no processes; its row tells that it failed."""
+    ended = test_runs.ForgetTestRun(run_id=run_id)
+    await asyncio.gather(
+        call.ask("store", ended, test_runs.ForgetTestRun.REPLY),
+        call.ask("supervisor", supervisor.CloseSession(session_id=run_id), supervisor.CloseSession.REPLY),
+        return_exceptions=True,
+    )
+
+
+async def _status(run_id: str, wait_ms: int, call: Call) -> TestResult:
+    try:
+        state = await call.ask(f"session:{run_id}", testing.TestState(wait_ms=wait_ms), testing.TestStateReply, deadline_s=STATUS_S)
+    except StrobeError as error:
+        if error.code not in (Code.ACTOR_UNAVAILABLE, Code.TIMEOUT):
+            raise
+        return await _recorded(run_id, error, call)
+    if state.result is not None or state.status != "running":
+        framework = state.result.framework if state.result else None
+        return TestResult(test_run_id=run_id, status=state.status, framework=framework, result=_shown(state.result), error=state.error)
+    return TestResult(test_run_id=run_id, status="running", progress=await _progress(run_id, state, call))
+
+
+async def _recorded(run_id: str, error: StrobeError, call: Call) -> TestResult:
+    """What the catalog has: the run's process ends with it."""
+    [record] = (await call.ask("store", test_runs.ListTestRuns(run_id=run_id), test_runs.TestRunsReply)).records
+    if record.status == "running":
+        if error.code is Code.TIMEOUT:
+            raise error
+        return TestResult(test_run_id=run_id, status="running", progress={}, error="The run's process is being replaced; ask again in a second.")
+    status = "completed" if record.status == "completed" else "failed"
+    return TestResult(test_run_id=run_id, status=status, framework=record.framework, result=_shown(record.result), error=record.error)
+
+
+async def _progress(run_id: str, state: testing.TestStateReply, call: Call) -> dict[str, Any]:
+    current = state.running[0] if state.running else None
+    progress: dict[str, Any] = {
+        "elapsedMs": round(state.elapsed_ms), "passed": state.passed, "failed": state.failed, "skipped": state.skipped, "expected": state.expected,
+        "phase": state.phase, "compileMessage": state.compile_message, "runningTests": [one.name for one in state.running],
+    }  # fmt: skip
+    if current is not None:
+        [record] = (await call.ask("store", test_runs.ListTestRuns(run_id=run_id), test_runs.TestRunsReply)).records
+        means = await call.ask("store", test_runs.Baselines(project_root=record.project_root, tests=[current.name]), test_runs.BaselinesReply)
+        mean = means.mean_ms.get(current.name)
+        progress |= {"currentTest": current.name, "currentTestElapsedMs": round(current.elapsed_ms), "currentTestBaselineMs": mean and round(mean, 1)}
+    return {name: value for name, value in progress.items() if value is not None and value != []}
+
+
+def _shown(result: RunResult | None) -> dict[str, Any] | None:
+    if result is None:
+        return None
+    wire = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    summary = {name: wire.pop(name) for name in ("passed", "failed", "skipped", "stuck", "durationMs")}
+    stuck = [{"name": name} for name in wire.pop("stuckTests")]
+    framework = wire.pop("framework")
+    return {"framework": framework, "summary": summary, **({"stuck": stuck} if stuck else {}), **{name: value for name, value in wire.items() if value != []}}
+
+
+def _listed(record: TestRunRecord) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "testRunId": record.run_id, "projectRoot": record.project_root, "framework": record.framework, "status": record.status,
+        "startedAt": datetime.fromtimestamp(record.started_at / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    }  # fmt: skip
+    if record.result is not None:
+        shown |= {"passed": record.result.passed, "failed": record.result.failed}
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+TOOL: Final = Tool(
+    name="debug_test",
+    description=_DESCRIPTION,
+    arguments=TestArguments,
+    result=TestResult,
+    annotations=ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True),
+    run=run,
+    text=testing_text,
+    cuttable=("runs", "warnings"),
+    later={
+        "tracePatterns": "Run the test's own program with debug_launch and debug_trace.",
+        "watches": "Run the test's own program with debug_launch and debug_trace.",
+    },
+)

@@ -1,0 +1,153 @@
+"""One process of a test run, under a keeper: its output as lines, its reporter's events, how it ended. All is read from files, so that a session
+process that takes over reads it all again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from strobe.adapters.adapter import Exit, Run, Step, Stream
+from strobe.launch.keeper import adopt_keeper, start_keeper
+from strobe.launch.output import parse_output
+from strobe.launch.request import Launch
+from strobe.launch.status import TargetState
+
+READ_BYTES: Final = 1 << 20
+LINE_BYTES_MAX: Final = 4 << 20  # compilers and test programs tell of one test in one line of JSON
+TAIL_LINE_MAX: Final = 4000
+REPORT_BYTES_MAX: Final = 64 << 20
+LINGER_NS: Final = 2_000_000_000  # a daemon that the step left behind may hold its output open
+EVENTS: Final = "STROBE_TEST_EVENTS"
+STREAMS: Final[Mapping[int, Stream]] = {1: "stdout", 2: "stderr"}
+TAIL_LINES: Final = 40
+
+
+class LiveStep:
+    def __init__(self, step: Step, folder: Path, environment: Mapping[str, str], began_ns: int) -> None:
+        """`folder` is the step's own. Errors: VALIDATION_ERROR for what cannot be started."""
+        self.step = step
+        self.tail: list[str] = []
+        self.killed = False
+        self.changed_ns = time.monotonic_ns()  # when it last said anything
+        self._began_ns = began_ns
+        self._events = folder / "events"
+        self._read_to = self._events_to = 0
+        self._parts = {1: b"", 2: b""}
+        self._event_part = b""
+        self._followed: dict[str, tuple[int, bytes]] = dict.fromkeys(step.follow, (0, b""))  # how far each was read, and the line begun
+        if (folder / "status").exists():
+            self._keeper = adopt_keeper(folder)
+        else:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            wanted = {**environment, "CI": "1", "NO_COLOR": "1", **({EVENTS: str(self._events)} if step.events else {}), **step.env}
+            env = {name: value for name, value in wanted.items() if value is not None}
+            self._keeper = start_keeper(folder, Launch(path=step.argv[0], argv=step.argv, env=env, cwd=step.cwd))
+        self._output = os.open(self._keeper.output_path, os.O_RDONLY | os.O_CLOEXEC)
+
+    @property
+    def pid(self) -> int:
+        return self._keeper.status().pid
+
+    def advance(self, run: Run) -> Exit | None:
+        """Hands on what is new; how the step ended, once it has and all is handed on."""
+        exit_ = self._ended()  # first: what it wrote before is read after
+        for event, at in self._new_events():
+            run.event(self.step.name, event, at)
+        for text in self._new_report_lines():
+            run.line(self.step.name, "report", text, self._at(self.changed_ns))
+        for stream, text, at in self._new_lines(last=exit_ is not None):
+            self.tail = [*self.tail[1 - TAIL_LINES :], text[:TAIL_LINE_MAX]]
+            run.line(self.step.name, stream, text, at)
+        return exit_
+
+    def kill(self) -> None:
+        self.killed = True
+        with contextlib.suppress(Exception):  # it has just ended
+            self._keeper.control.kill_tree(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Nothing that the step started lives on."""
+        self.kill()
+        with contextlib.suppress(Exception):
+            self._keeper.control.drain()
+        self._keeper.close()
+        os.close(self._output)
+
+    def reports(self) -> dict[str, str]:
+        found = {}
+        for name in self.step.reports:
+            with contextlib.suppress(OSError), Path(name).open("rb") as stream:
+                found[name] = stream.read(REPORT_BYTES_MAX).decode(errors="replace")
+        return found
+
+    def _ended(self) -> Exit | None:
+        if self._keeper.lost():
+            return Exit(killed=True)
+        status = self._keeper.status()
+        if status.state is not TargetState.EXITED:
+            return None
+        if not all(status.stream_ended) and time.monotonic_ns() - status.exited_ns < LINGER_NS:
+            return None
+        number = status.signal
+        return Exit(status.exit_code, None if number is None else signal.Signals(number).name, self.killed)
+
+    def _new_lines(self, *, last: bool) -> Iterator[tuple[Stream, str, float]]:
+        while content := os.pread(self._output, READ_BYTES + (1 << 20), self._read_to):
+            records = list(parse_output(memoryview(content), self._read_to))
+            if not records:
+                break
+            for record in records:
+                self._read_to = record.end
+                self.changed_ns = record.arrival_ns
+                yield from self._split(record.stream, bytes(record.data), self._at(record.arrival_ns), last=record.last)
+        if last:
+            for number in STREAMS:
+                yield from self._split(number, b"", self._at(self.changed_ns), last=True)
+
+    def _split(self, number: int, data: bytes, at: float, *, last: bool) -> Iterator[tuple[Stream, str, float]]:
+        *whole, rest = (self._parts[number] + data).split(b"\n")
+        if last or len(rest) > LINE_BYTES_MAX:
+            whole, rest = [*whole, *([rest] if rest else [])], b""
+        self._parts[number] = rest
+        for line in whole:
+            yield STREAMS[number], line[:LINE_BYTES_MAX].rstrip(b"\r").decode(errors="replace"), at
+
+    def _new_events(self) -> Iterator[tuple[dict[str, Any], float]]:
+        try:
+            with self._events.open("rb") as stream:
+                stream.seek(self._events_to)
+                content = stream.read()
+        except FileNotFoundError:
+            return
+        self._events_to += len(content)
+        *whole, self._event_part = (self._event_part + content).split(b"\n")
+        if whole:
+            self.changed_ns = time.monotonic_ns()
+        for line in whole:
+            try:
+                event = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                continue  # a reporter that was killed in the middle of a line, and the next one's after it
+            if isinstance(event, dict):
+                yield event, self._at(self.changed_ns)
+
+    def _new_report_lines(self) -> Iterator[str]:
+        for name, (read_to, part) in list(self._followed.items()):
+            with contextlib.suppress(OSError), Path(name).open("rb") as stream:
+                stream.seek(read_to)
+                content = stream.read(READ_BYTES)
+                if content:
+                    self.changed_ns = time.monotonic_ns()
+                    *whole, rest = (part + content).split(b"\n")
+                    self._followed[name] = (read_to + len(content), rest[:LINE_BYTES_MAX])
+                    yield from (line[:LINE_BYTES_MAX].decode(errors="replace") for line in whole)
+
+    def _at(self, ns: int) -> float:
+        return max(0.0, (ns - self._began_ns) / 1e6)
