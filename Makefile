@@ -33,7 +33,7 @@ demo: setup-run native
 	@.venv/bin/strobe demo
 
 test: setup-dev native
-	$(PYTEST) -m "not full" $(ARGS)
+	$(PYTEST) -m "not full" -n 2 --dist loadfile $(ARGS)
 
 test-full: setup-dev native
 	$(PYTEST) $(ARGS)

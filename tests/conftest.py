@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.harness.leaks import LeakWatch
+
+collect_ignore = ["targets"]  # tests of other frameworks, which the adapters' tests run
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,12 +28,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item in chosen]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _nothing_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    watch = LeakWatch(tmp_path_factory.getbasetemp())
-    yield
-    left = watch.leaks()
-    assert not left, "left behind by this test run:\n" + "\n".join(left)
+WATCH: Final = pytest.StashKey[LeakWatch]()
+LEFT: Final = pytest.StashKey[list[str]]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):  # with pytest-xdist: the one process that outlives the workers
+        factory: pytest.TempPathFactory = session.config._tmp_path_factory  # type: ignore[attr-defined]  # as xdist gets at it
+        session.config.stash[WATCH] = LeakWatch(factory.getbasetemp())
+
+
+@pytest.hookimpl(trylast=True)  # the workers have ended
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    watch = session.config.stash.get(WATCH, None)
+    if watch is None or session.config.option.collectonly:
+        return
+    session.config.stash[LEFT] = left = watch.leaks()
+    if left and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if left := config.stash.get(LEFT, []):
+        terminalreporter.section("left behind by this test run", red=True)
+        for line in left:
+            terminalreporter.line(line)
 
 
 @pytest.fixture

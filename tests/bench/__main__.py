@@ -22,7 +22,9 @@ from typing import Final
 from tests.bench.figure import Figure, machine, table
 from tests.bench.options import Options
 
-BENCHES: Final = ("call_cost", "value_cost", "typed_hooks", "throughput", "query", "first_hook", "launch", "initialize", "tool_tokens", "loading")
+BENCHES: Final = (
+    "call_cost", "value_cost", "typed_hooks", "throughput", "query", "first_hook", "launch", "initialize", "tool_tokens", "loading", "test_runs", "stuck",
+)  # fmt: skip
 
 
 def main() -> None:

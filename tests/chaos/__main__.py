@@ -10,23 +10,28 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
+import signal
 import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
 from mcp import MCPError
 
+from strobe import paths
 from tests.chaos.harm import Harm, Recovery
 from tests.harness import node
-from tests.harness.load import PATTERNS, RETRY_S, check_calls, check_output, numbers, patient, told
+from tests.harness.load import PATTERNS, check_calls, check_output, numbers, patient, told
 from tests.harness.mcp import Strobe, ToolError, strobe_mcp
 
 SETTINGS = {"events.maxPerSession": 50_000_000, "sampling.callsPerSecond": 1_000_000_000}
 PAUSE_S = (0.0, 1.5)
+LAUNCH_S = 120.0  # each try meets one or two of the rounds
 
 
 class Load:
@@ -50,25 +55,35 @@ class Load:
         check_calls(result, moment)
         self.sessions += 1
         self.calls += result.exits + result.dropped
-        await patient(self._strobe, "debug_session", action="stop", sessionId=session)
+        await self._end(session)
 
     async def _launched(self) -> str:
         """A launch that met a killed process says so; what came of it all the same is stopped."""
-        program, arguments = numbers()
-        deadline = time.monotonic() + RETRY_S
+        program, arguments = numbers(self._name)  # one of its own: all clients' sessions are listed
+        deadline = time.monotonic() + LAUNCH_S
         while True:
             await patient(self._strobe, "debug_trace", add=PATTERNS)
+            began = time.monotonic()
             try:
                 return await self._strobe.launch(program, *arguments)
             except ToolError as error:
                 assert error.code in ("ACTOR_UNAVAILABLE", "TIMEOUT", "SESSION_EXISTS", "FRIDA_ATTACH_FAILED", "PROCESS_EXITED"), error
-                assert time.monotonic() < deadline, f"no launch for {RETRY_S} s: {error}"
+                print(f"{self._name}: no launch after {time.monotonic() - began:.1f} s: {error.content['what']}", file=sys.stderr)
+                assert time.monotonic() < deadline, f"no launch for {LAUNCH_S} s: {error}"
             except MCPError as error:
                 assert error.code == -32000, error
             self.launches_failed += 1
             for one in (await patient(self._strobe, "debug_session", action="list"))["sessions"]:
-                if one["status"] == "running":
-                    await patient(self._strobe, "debug_session", action="stop", sessionId=one["sessionId"], kill=True)
+                if one["status"] == "running" and one["binaryPath"] == str(program):
+                    await self._end(one["sessionId"])
+
+    async def _end(self, session: str) -> None:
+        """It may be gone: by a failed launch that has undone it meanwhile, or by a stop whose answer died with the gateway."""
+        try:
+            await patient(self._strobe, "debug_session", action="stop", sessionId=session, kill=True)
+        except AssertionError as refused:
+            if "SESSION_NOT_FOUND" not in str(refused):
+                raise
 
 
 async def chaos(home: Path, rounds: int, seed: int, clients: int) -> tuple[list[Recovery], list[Load]]:
@@ -79,7 +94,7 @@ async def chaos(home: Path, rounds: int, seed: int, clients: int) -> tuple[list[
 
         async def client(number: int) -> None:
             async with strobe_mcp(home, keep_node=True) as strobe:
-                ready[number].set_result(load := Load(strobe, f"client {number}", over))
+                ready[number].set_result(load := Load(strobe, f"client-{number}", over))
                 await load.run()
 
         for number in range(clients):
@@ -93,6 +108,27 @@ async def chaos(home: Path, rounds: int, seed: int, clients: int) -> tuple[list[
                 print(f"{len(recoveries)} {recoveries[-1].way} {recoveries[-1].victim}: {recoveries[-1].seconds:.2f} s", file=sys.stderr)
         over.set()
     return recoveries, loads
+
+
+def end_what_waits(home: Path) -> None:
+    """Where a run failed in the middle of a launch, its target waits under its keeper for the next node, which never comes: `home` goes."""
+    keepers = [int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit() and f"strobe-keeper\0{home}/" in _command(one)]
+    for keeper in keepers:
+        for target in Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split():
+            with suppress(ProcessLookupError):
+                os.kill(int(target), signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(keeper, signal.SIGKILL)
+    if keepers:
+        for pool in Path("/dev/shm").glob(f"{paths.pool_path('x').name[:-1]}*"):
+            pool.unlink()
+
+
+def _command(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def report(recoveries: list[Recovery], loads: list[Load], took_s: float) -> dict[str, object]:
@@ -128,7 +164,12 @@ def main() -> int:
                 with node.environment(home, None, {}):
                     await node.stop(home)
 
-        recoveries, loads = asyncio.run(whole())
+        try:
+            recoveries, loads = asyncio.run(whole())
+        except BaseException:
+            with node.environment(home, None, {}):
+                end_what_waits(home)
+            raise
         node.assert_nothing_left(home)
     print(json.dumps(report(recoveries, loads, time.monotonic() - began)))
     return 0

@@ -89,7 +89,7 @@ class Harm:
         deadline = time.monotonic() + WHOLE_S
         while True:
             running = await self._pids(ready=True)
-            back = all(name in running for name in WANTED) and running.get(victim) != killed
+            back = all(name in running for name in WANTED) and (killed is None or running.get(victim) != killed)
             if back and (killed is None or victim in running or victim not in WANTED):
                 return
             assert time.monotonic() < deadline, f"{victim} is not back after {WHOLE_S} s: {running}"

@@ -25,7 +25,8 @@ HOMES = {
     "psutil": ("actors.session", "actors.stuck_detector"),
     "typer": ("strobe.cli", "strobe.ctl"),
 }
-PURE = ("strobe.render", "strobe.model", "strobe.protocol", "strobe.expression", "strobe.redaction")  # decide and describe; never touch the machine
+# Decide and describe; never touch the machine.
+PURE = ("strobe.render", "strobe.model", "strobe.protocol", "strobe.expression", "strobe.redaction", "strobe.adapters")
 MACHINE = {"asyncio", "socket", "subprocess", "threading", "multiprocessing", "zmq", "os", "pathlib", "shutil", "tempfile", "time", "selectors", "signal"}
 REASON_NEEDED = "an import inside a function needs its reason as a comment on its line or the line above"
 

@@ -20,7 +20,7 @@ from strobe.errors import Code
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKENS_MAX = 600  # o200k_base tokens of a tool in tools/list, with its output schema
-LATER_TOOLS = {"debug_test", "debug_breakpoint", "debug_continue", "debug_ui", "debug_ui_action", "debug_channel", "debug_test_scenario"}
+LATER_TOOLS = {"debug_breakpoint", "debug_continue", "debug_ui", "debug_ui_action", "debug_channel", "debug_test_scenario"}
 ADVERTISED = {tool.name: tool for tool in listed_tools(legacy=True).tools}
 
 
@@ -29,9 +29,11 @@ def wire(name: str) -> str:
 
 
 def test_the_tools_of_today_in_their_order() -> None:
-    assert [tool.name for tool in listed_tools(legacy=False).tools] == ["debug_launch", "debug_trace", "debug_query", "debug_memory", "debug_session"]
-    assert [tool.name for tool in listed_tools(legacy=True).tools][5:] == [
-        "debug_stop", "debug_list_sessions", "debug_delete_session", "debug_read", "debug_write",
+    assert [tool.name for tool in listed_tools(legacy=False).tools] == [
+        "debug_launch", "debug_trace", "debug_query", "debug_memory", "debug_session", "debug_test",
+    ]  # fmt: skip
+    assert [tool.name for tool in listed_tools(legacy=True).tools][6:] == [
+        "debug_stop", "debug_list_sessions", "debug_delete_session", "debug_test_status", "debug_read", "debug_write",
     ]  # fmt: skip
     assert not LATER_TOOLS & set(ADVERTISED)
 

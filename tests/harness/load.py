@@ -23,9 +23,9 @@ RETRY_S = 30.0
 EXIT_STATUS = 17
 
 
-def numbers() -> tuple[Path, list[str]]:
-    """The program and its arguments."""
-    return targets.program("numbers.c", "-O2"), [str(number) for number in (LINES, THREADS, BURST, LINE_US)]
+def numbers(name: str = "numbers") -> tuple[Path, list[str]]:
+    """The program, as a file of that name, and its arguments."""
+    return targets.program("numbers.c", "-O2", name=name), [str(number) for number in (LINES, THREADS, BURST, LINE_US)]
 
 
 @dataclass

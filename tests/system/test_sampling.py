@@ -62,7 +62,7 @@ async def test_every_call_counts_and_few_are_recorded(strobe: Strobe) -> None:
 async def test_what_calms_down_is_recorded_whole_again(strobe: Strobe) -> None:
     session, said = await run(strobe, str(CALLS // 4), "5")
     late = await strobe.call("debug_query", sessionId=session, function={"equals": "hot"}, eventType="function_enter", timeFrom="-1s", limit=500, verbose=True)
-    assert late["totalCount"] >= 300  # of 500 a second at most
+    assert late["totalCount"] >= 100  # of 500 a second at most, fewer on a busy machine; 5 if still sampled
     assert not any(event.get("sampled") for event in late["events"])
     rows = await hotspots(strobe, session)
     assert rows["hot"]["calls"] <= said["hot"]

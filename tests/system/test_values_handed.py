@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from tests.harness.recorded_cores import without_addresses
 from tests.harness.targets import TARGETS, program
 
 pytestmark = pytest.mark.anyio
-LAUNCHES = 5  # on a busy machine types may come too late for the first; each gets further
+TYPED_S = 60.0  # on a busy machine
 
 
 @pytest.mark.parametrize(("level", "too_short"), [("-O0", 0), ("-O2", 10)], ids=["O0", "O2"])
@@ -32,10 +34,7 @@ async def test_rust(tmp_path: Path) -> None:
 async def _compare(path: Path, pattern: str, calls: dict[str, dict[str, Any]], returns: dict[str, Any], folder: Path, too_short: int = 0) -> None:
     """`calls`: by function and argument; the one argument of a function may be called anything where its name is not told."""
     async with strobe_mcp(folder / "home") as strobe:
-        for _ in range(LAUNCHES):
-            wrong, seen = _differences(await _events(strobe, path, pattern), calls, returns)
-            if not wrong:
-                break
+        wrong, seen = _differences(await _events(strobe, path, pattern, folder / "go"), calls, returns)
     assert not wrong, "\n".join(wrong)
     assert len(seen) >= len(calls) + len(returns) - too_short
 
@@ -59,8 +58,14 @@ def _differences(events: list[dict[str, Any]], calls: dict[str, dict[str, Any]],
     return wrong, seen
 
 
-async def _events(strobe: Strobe, path: Path, pattern: str) -> list[dict[str, Any]]:
-    session = await strobe.launch(path, root=TARGETS, trace=[pattern])
+async def _events(strobe: Strobe, path: Path, pattern: str, go: Path) -> list[dict[str, Any]]:
+    """The program waits for the file `go`, which is made once all hooks have types."""
+    session = await strobe.launch(path, str(go), root=TARGETS, trace=[pattern])
+    deadline = time.monotonic() + TYPED_S
+    while (state := await strobe.call("debug_trace", sessionId=session))["typedFunctions"] < state["hookedFunctions"]:
+        assert time.monotonic() < deadline, state
+        await asyncio.sleep(0.05)
+    go.touch()
     status = await strobe.until_ended(session)
     assert status["status"] == "exited" and status["exitCode"] == 0
     return [event for kind in ("function_enter", "function_exit") for event in await strobe.events(session, eventType=kind, verbose=True)]

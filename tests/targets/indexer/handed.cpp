@@ -8,6 +8,7 @@
 #include <string>
 #include <variant>
 #include <vector>
+#include <unistd.h>
 
 #define CASE __attribute__((noinline))
 
@@ -69,7 +70,8 @@ CASE std::unique_ptr<Shape> case_give_owner() { return std::make_unique<Circle>(
 CASE long double case_give_wide(int x) { return x + 0.5L; }
 } // namespace shop
 
-int main() {
+int main(int count, char **arguments) {
+    while (count > 1 && access(arguments[1], F_OK)) usleep(1000);
     using namespace shop;
     Order last{2, {}, nullptr, "last", 0.5};
     Order first{1, {{"a book with a long title", 10}, {"pen", 2}}, &last, "first", 12.25};

@@ -116,7 +116,14 @@ fn circle(radius: f64) -> Circle {
     Circle { radius, label: "a circle with a long label".into() }
 }
 
+fn wait_for_file() {
+    while std::env::args().nth(1).is_some_and(|file| !std::path::Path::new(&file).exists()) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
 fn main() {
+    wait_for_file();
     let wide = Wide { first: 1, filler: [7; 200], last: "at its end".into() };
     let list: Vec<Box<dyn Shape>> = vec![Box::new(circle(1.0)), Box::new(5u32)];
     let (factor, text) = (black_box(3.0), black_box(String::from("captured")));
