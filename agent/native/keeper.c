@@ -16,7 +16,7 @@
 
 #include "keeper.h"
 
-enum { RETRY_MS = 100, POLL_CHILDREN = STREAMS + 1, POLL_CONTROL, POLLS = POLL_CONTROL + CONTROL_CONNECTIONS + 1 };
+enum { RETRY_MS = 100, ALONE_MS = 500, POLL_CHILDREN = STREAMS + 1, POLL_CONTROL, POLLS = POLL_CONTROL + CONTROL_CONNECTIONS + 1 };
 
 struct keeper_status *status;
 
@@ -102,7 +102,15 @@ static bool streams_open(const struct channels *channels) {
     return channels->stream[STREAM_STDOUT] >= 0 || channels->stream[STREAM_STDERR] >= 0;
 }
 
-static void serve(struct channels *channels, pid_t root, int children) {
+/* Whether a target that never ran is nobody's: whoever would let it go has died, and no other came in time. Called at least each ALONE_MS while it waits. */
+static bool given_up(const struct launch *launch, bool waits) {
+    static uint64_t since;
+    if (!waits) since = 0;
+    else if (since == 0) since = now_ns();
+    return waits && now_ns() - since >= launch->alone_ns;
+}
+
+static void serve(const struct launch *launch, struct channels *channels, pid_t root, int children) {
     bool drain = false;
     channels->root_alive = true;
     while (channels->root_alive || (!drain && (streams_open(channels) || output_waits()))) {
@@ -113,7 +121,9 @@ static void serve(struct channels *channels, pid_t root, int children) {
         polls[STREAMS] = (struct pollfd){writes || !channels->pty ? channels->input : -1, writes ? POLLOUT : 0, 0};
         polls[POLL_CHILDREN] = (struct pollfd){children, POLLIN, 0};
         control_poll(polls + POLL_CONTROL);
-        if (poll(polls, POLLS, held ? RETRY_MS : -1) < 0) continue; /* EINTR after SIGCONT */
+        bool alone = status->state == TARGET_STOPPED && !control_connected();
+        if (given_up(launch, alone)) tree_signal(root, SIGKILL);
+        if (poll(polls, POLLS, held ? RETRY_MS : alone ? ALONE_MS : -1) < 0) continue; /* EINTR after SIGCONT */
         for (int i = 0; i < STREAMS; i++) {
             bool readable = polls[i].revents != 0 || (channels->hung && channels->stream[i] >= 0);
             if (readable && !output_waits()) output_read(channels, i, !drain);
@@ -155,7 +165,7 @@ int main(int argc, char **argv) {
         status_changed();
     }
     pid_t root = stage == STAGE_NONE && process < 0 ? launch_start(&launch, &channels) : 0;
-    if (root > 0) serve(&channels, root, children);
+    if (root > 0) serve(&launch, &channels, root, children);
     if (process >= 0) {
         tree_watch(process);
         watch_serve(&launch, process);

@@ -42,6 +42,7 @@ struct launch {
     char *stdin_kind;
     bool pty;
     bool stop;
+    uint64_t alone_ns; /* a target that still waits at its first instruction is killed when nobody has been connected for so long */
     pid_t watch; /* 0: there is something to launch */
     uint64_t start_ticks;
 };
@@ -92,6 +93,7 @@ void input_shut(struct channels *channels);
 enum { CONTROL_CONNECTIONS = 8 };
 struct pollfd;
 bool control_open(const char *name);
+bool control_connected(void);
 /* Fills CONTROL_CONNECTIONS + 1 entries. */
 void control_poll(struct pollfd *polls);
 /* Serves what poll(2) found. Sets *drain once that command came. */

@@ -28,6 +28,13 @@ bool control_open(const char *name) {
            listen(listener, CONTROL_CONNECTIONS) == 0;
 }
 
+bool control_connected(void) {
+    for (int i = 0; i < CONTROL_CONNECTIONS; i++) {
+        if (connections[i] >= 0) return true;
+    }
+    return false;
+}
+
 void control_poll(struct pollfd *polls) {
     for (int i = 0; i < CONTROL_CONNECTIONS; i++) polls[i] = (struct pollfd){connections[i], POLLIN, 0};
     polls[CONTROL_CONNECTIONS] = (struct pollfd){listener, POLLIN, 0};

@@ -38,6 +38,7 @@ static bool sort_items(char *text, size_t bytes, char **vectors, size_t argument
         else if (value_of(item, "stdin", &value)) launch->stdin_kind = value;
         else if (value_of(item, "pty", &value)) launch->pty = value[0] == '1';
         else if (value_of(item, "stop", &value)) launch->stop = value[0] == '1';
+        else if (value_of(item, "alone", &value)) launch->alone_ns = strtoull(value, NULL, 10) * 1000000u;
         else if (value_of(item, "watch", &value)) launch->watch = (pid_t)strtol(value, NULL, 10);
         else if (value_of(item, "start", &value)) launch->start_ticks = strtoull(value, NULL, 10);
         else return false;

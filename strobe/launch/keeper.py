@@ -140,6 +140,7 @@ def _started(directory: Path, failure: Callable[[KeeperStatus], StrobeError], ti
         keeper.wait(lambda _: not keeper.alive(), timeout_s)
         keeper.close()
         raise failure(status)
+    _attend(keeper)
     return keeper
 
 
@@ -155,7 +156,16 @@ def adopt_keeper(directory: Path) -> Keeper:
         descriptor = None
     finally:
         control.close()
-    return Keeper(directory, page, descriptor)
+    keeper = Keeper(directory, page, descriptor)
+    _attend(keeper)
+    return keeper
+
+
+def _attend(keeper: Keeper) -> None:
+    """A target that waits at its first instruction is killed by its keeper when nobody is there to let it go."""
+    if keeper.status().state is TargetState.STOPPED:
+        with contextlib.suppress(StrobeError):  # it has ended, which the next look at it tells
+            keeper.control.peer_pid()
 
 
 def process_start_ticks(pid: int) -> int | None:

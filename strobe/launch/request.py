@@ -15,7 +15,8 @@ LAUNCH_BYTES_MAX: Final = 16 << 20
 
 @dataclass(frozen=True)
 class Launch:
-    """`argv` with argv[0]; `env` is the target's whole environment; `stdin` is a kind, or the bytes to be read. `stop`: at the first instruction."""
+    """`argv` with argv[0]; `env` is the target's whole environment; `stdin` is a kind, or the bytes to be read. `stop`: at the first instruction,
+    where it is killed when nobody has been connected to its keeper for `alone_s`."""
 
     path: str
     argv: Sequence[str]
@@ -24,6 +25,7 @@ class Launch:
     stdin: Literal["null", "open"] | bytes = "null"
     pty: bool = False
     stop: bool = False
+    alone_s: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def _items(launch: Launch) -> Iterator[bytes]:
     yield _item("stdin", "file" if isinstance(launch.stdin, bytes) else launch.stdin)
     yield _item("pty", str(int(launch.pty)))
     yield _item("stop", str(int(launch.stop)))
+    yield _item("alone", str(round(launch.alone_s * 1000)))
 
 
 def _item(key: str, value: str) -> bytes:

@@ -88,6 +88,23 @@ def test_a_held_target_says_when_it_runs_and_can_be_killed_before(keepers: Launc
         assert keeper.wait(lambda status: status.ended, WAIT_S).signal == signal.SIGKILL
 
 
+def test_a_target_that_nobody_will_let_go_is_killed(keepers: Launcher) -> None:
+    """Its session and node died in the middle of the launch: it is not left standing. While somebody is there it waits."""
+    keeper = start_keeper(keepers.folder(), Launch("/bin/sleep", ["/bin/sleep", "100"], {}, "/", stop=True, alone_s=1))
+    keepers.keepers.append(keeper)
+    started = keeper.status().started_ns
+    eventually(lambda: time.monotonic_ns() - started > 2.5e9, "it is over time")
+    assert keeper.status().state is TargetState.STOPPED and keeper.target_alive()
+    keeper.control.close()
+    eventually(lambda: not keeper.alive(), "the keeper gives it up")
+    assert keeper.status().signal == signal.SIGKILL
+    going = start_keeper(keepers.folder(), Launch("/bin/sleep", ["/bin/sleep", "3"], {}, "/", stop=True, alone_s=1))
+    keepers.keepers.append(going)
+    going.continue_target()
+    going.control.close()
+    assert going.wait(lambda status: status.ended, WAIT_S).exit_code == 0
+
+
 def test_the_target_finds_the_world_as_without_a_keeper(keepers: Launcher, tmp_path: Path) -> None:
     # The starter ignores and blocks signals and holds files open; none of it may reach the target.
     script = (
