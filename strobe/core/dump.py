@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import errno
-import mmap
 import os
 import stat
 import struct
@@ -29,6 +28,14 @@ PAGE: Final = 4096
 PN_XNUM: Final = 0xFFFF
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT: Final = struct.Struct("<IIQQQQQQ")
+# As systemd-coredump and distributions' core_pattern programs leave them: first bytes, who made it, how it is undone
+_COMPRESSED: Final = (
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -d"),
+    (b"\x1f\x8b", "gzip", "gunzip -k"),
+    (b"\xfd7zXZ\0", "xz", "xz -dk"),
+    (b"\x04\x22\x4d\x18", "lz4", "lz4 -d"),
+    (b"BZh", "bzip2", "bunzip2 -k"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +47,30 @@ class _Load:
     flags: int
 
 
+class _File:
+    """An open file, by pread(2): a mapping would be a SIGBUS where somebody cuts the file off."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor: int | None = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.size = os.fstat(self._descriptor).st_size
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Less than `size` bytes where it ends. Raises OverflowError for an offset that no file has, OSError."""
+        assert self._descriptor is not None, "it is closed"
+        return os.pread(self._descriptor, max(0, min(size, self.size - offset)), offset)
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
 @dataclass
 class Core:
     """`changed`: files that are not what they were, or are gone, and why, in words."""
 
     path: Path
-    content: mmap.mmap
+    content: _File
     notes: Notes = field(default_factory=Notes)
     loads: list[_Load] = field(default_factory=list)
     changed: dict[str, str] = field(default_factory=dict)
@@ -61,17 +86,16 @@ class Core:
         if path.exists() and not _is_regular(str(path)):  # opening a pipe would wait for its writer
             raise _refused(path, "it is no regular file")
         try:
-            with path.open("rb") as file:
-                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            content = _File(path)
         except (OSError, ValueError) as error:
-            raise _refused(path, f"it cannot be read ({getattr(error, 'strerror', None) or 'it is empty'})") from None
+            raise _refused(path, f"it cannot be read ({getattr(error, 'strerror', None) or error})") from None
         core = cls(path, content)
         try:
             core._read()
-        except (struct.error, ValueError, OverflowError) as error:
+        except (struct.error, ValueError, OverflowError, OSError) as error:
             content.close()
             raise _refused(path, f"it is broken or cut off ({error})") from None
-        except StrobeError:
+        except BaseException:
             content.close()
             raise
         return core
@@ -158,27 +182,42 @@ class Core:
         return "".join(lines)
 
     def _read(self) -> None:
-        ident, kind, machine, _, _, table, *_, entry_bytes, count, _, _, _ = _HEADER.unpack_from(self.content)
+        ident, kind, machine, _, _, table, *_, entry_bytes, count, _, _, _ = _HEADER.unpack(self._header())
         if ident[:6] != b"\x7fELF\x02\x01" or kind != ET_CORE:
             raise _refused(self.path, "it is no core dump of a 64-bit program")
         if machine != EM_X86_64:
             raise _refused(self.path, "it is of another machine")
         if count == PN_XNUM:  # elf(5): then the first section header has the number
-            count = struct.unpack_from("<I", self.content, _HEADER.unpack_from(self.content)[6] + 44)[0]
+            count = struct.unpack("<I", self.content.read(_HEADER.unpack(self._header())[6] + 44, 4))[0]
         if entry_bytes < _SEGMENT.size:
             raise struct.error(f"program headers of {entry_bytes} bytes")
         for number in range(min(count, SEGMENTS_MAX)):
-            segment, flags, offset, start, _, saved, size, _ = _SEGMENT.unpack_from(self.content, table + number * entry_bytes)
+            segment, flags, offset, start, _, saved, size, _ = _SEGMENT.unpack(self.content.read(table + number * entry_bytes, _SEGMENT.size))
             if segment == PT_LOAD and size:
-                held = max(0, min(saved, len(self.content) - offset))
+                held = max(0, min(saved, self.content.size - offset))
                 self.loads.append(_Load(start, start + size, held, offset, flags))
             elif segment == PT_NOTE:
-                self._take_notes(self.content[offset : offset + min(saved, self._note_bytes_left)])
+                self._take_notes(self.content.read(offset, min(saved, self._note_bytes_left)))
         self.loads.sort(key=lambda load: load.start)
         self._starts = [load.start for load in self.loads]
         self._files = sorted(self.notes.files, key=lambda file: file.start)
         if not self.threads:
             raise _refused(self.path, "it holds no thread")
+
+    def _header(self) -> bytes:
+        head = self.content.read(0, _HEADER.size)
+        for magic, kind, undo in _COMPRESSED:
+            if head.startswith(magic):
+                raise _refused(self.path, f"it is compressed with {kind}", f"Decompress it first, as with `{undo}`, and give that file.")
+        if not head:
+            raise _refused(self.path, "it is empty")
+        return head
+
+    def _saved(self, offset: int, size: int) -> bytes:
+        try:
+            return self.content.read(offset, size)
+        except (OSError, OverflowError):  # of a broken disk, or an offset that no file has
+            return b""
 
     def _take_notes(self, content: bytes) -> None:
         """As many as there may be in all: what follows is left out."""
@@ -199,7 +238,7 @@ class Core:
         within = address - load.start
         if within < load.saved:
             size = min(size, load.saved - within)
-            return self.content[load.offset + within : load.offset + within + size]
+            return self._saved(load.offset + within, size)
         return self._of_file(address, size)
 
     def _of_file(self, address: int, size: int) -> bytes:
@@ -233,7 +272,7 @@ class Core:
         if load is None:
             return None
         within = start - load.start
-        head = self.content[load.offset + within : load.offset + min(load.saved, within + PAGE)]
+        head = self._saved(load.offset + within, max(0, min(load.saved - within, PAGE)))
         if len(head) < 64 or head[:4] != b"\x7fELF":
             return None
         table, entry_bytes, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
@@ -266,5 +305,5 @@ def _gnu_build_id(content: bytes) -> str | None:
     return None
 
 
-def _refused(path: Path, why: str) -> StrobeError:
-    return StrobeError(Code.VALIDATION_ERROR, f"{path} cannot be opened as a core dump: {why}.", "Give a core file of a 64-bit program.", value=str(path))
+def _refused(path: Path, why: str, next_step: str = "Give a core file of a 64-bit program.") -> StrobeError:
+    return StrobeError(Code.VALIDATION_ERROR, f"{path} cannot be opened as a core dump: {why}.", next_step, value=str(path))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
 import random
 import struct
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,6 +71,24 @@ def test_what_it_says(tmp_path: Path) -> None:
     assert core.read(0x10, 8) == b""
     assert f"{CODE:x}-{CODE + 4096:x} r-xp 00001000 00:00 0 {tmp_path / 'program'}" in core.maps().splitlines()
     core.close()
+
+
+def test_one_that_is_cut_off_while_it_is_open(tmp_path: Path) -> None:
+    path = small_core(tmp_path)
+    core = Core.open(path)
+    os.truncate(path, 1000)
+    assert core.read(DATA, 8) == b""
+    assert core.read(CODE + 8, 8) == b"codecode"
+    core.close()
+
+
+@pytest.mark.parametrize(("packed", "undo"), [(gzip.compress, "gunzip -k"), (bz2.compress, "bunzip2 -k"), (lzma.compress, "xz -dk")])
+def test_a_compressed_one_is_refused_with_how_to_unpack_it(tmp_path: Path, packed: Callable[[bytes], bytes], undo: str) -> None:
+    path = small_core(tmp_path)
+    path.write_bytes(packed(path.read_bytes()))
+    with pytest.raises(StrobeError) as refused:
+        Core.open(path)
+    assert refused.value.code is Code.VALIDATION_ERROR and undo in refused.value.next_step
 
 
 def test_a_file_that_is_gone_is_told_and_not_read(tmp_path: Path) -> None:
