@@ -8,17 +8,18 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from actors.session import crash as crashes
 from actors.session.lifecycle import CRASH_SIGNALS
-from actors.session.modules import parse_maps
 from actors.session.oom import oom_file, oom_kills
 from actors.session.reports import Report, reports_in
 from actors.session.target import Asker, Target
 from strobe.errors import Code, StrobeError
+from strobe.modules import parse_maps
 from strobe.protocol.indexer import Demangle, FramesReply, NamesReply, Unwind
 
 UNWIND_S: Final = 10.0
@@ -109,7 +110,7 @@ class Deaths:
                 data |= _place(report)
         self._told(text, data)
         self.target.collector.tell_event("crash", crash.ts, crash.pid, crash.tid, text, data)
-        self._note(crash.pid).touch()
+        self._noted(crash.pid)
 
     async def _with_thrown(self, report: Report | None, crash: crashes.Crash, reply: FramesReply) -> Report | None:
         """The exception that the recorder found, where the runtime printed nothing, or less."""
@@ -129,6 +130,10 @@ class Deaths:
         """There once its crash was told: a successor of this process, which has not seen the crash, does not tell it again."""
         return self.target.folder / f"died-{pid}"
 
+    def _noted(self, pid: int) -> None:
+        with suppress(FileNotFoundError):  # the folder has gone with its session, which was deleted
+            self._note(pid).touch()
+
     def _told(self, text: str, data: dict[str, Any]) -> None:
         if self.target.crash is None or (self.target.crash.get("child") and not data.get("child")):
             self.target.crash = {"summary": text, **data}
@@ -145,7 +150,7 @@ class Deaths:
             text = f"{name}: {report.headline()}{crashes.in_words(_place(report))}"
         self._told(text, data)
         self._event("crash", at_ns, pid, pid, text, data)
-        self._note(pid).touch()
+        self._noted(pid)
 
     def _killer(self) -> str:
         now = oom_kills(self._oom_file)
@@ -160,7 +165,7 @@ class Deaths:
         text = f"exit code {code}: {report.headline()}{crashes.in_words(_place(report))}"
         self._told(text, data)
         self._event("crash", at_ns, pid, pid, text, data)
-        self._note(pid).touch()
+        self._noted(pid)
 
     def _event(self, kind: str, at_ns: int, pid: int, tid: int, text: str, data: dict[str, Any]) -> None:
         self.target.collector.tell_timed({"type": kind, "tsNs": at_ns, "pid": pid, "tid": tid, "text": text, "data": data})

@@ -36,7 +36,8 @@ def hotspot_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     cells = [["calls", "total", "self", "mean", "max", "function", ""]]
     for row in rows:
         times = [duration(row[name]) if name in row else "" for name in ("totalNs", "selfNs", "meanNs", "maxNs")]
-        cells.append([f"{row['calls']:,}", *times, row["function"], place(row.get("sourceFile"), row.get("line"))])
+        calls = f"{row['calls']:,}" + (f" ({row['recorded']:,} recorded)" if "recorded" in row else "")
+        cells.append([calls, *times, row["function"], place(row.get("sourceFile"), row.get("line"))])
     return align(cells, right=(0, 1, 2, 3, 4))
 
 

@@ -173,6 +173,7 @@ def test_a_call_tree_is_indented_and_tells_open_calls() -> None:
 def test_hotspots_and_summary_are_tables() -> None:
     hot = [{"function": "push", "calls": 1200, "totalNs": 5000, "selfNs": 4000, "meanNs": 4, "maxNs": 900}]
     assert query_text(page(hot)).splitlines() == ["calls  total  self  mean     max  function", "1,200   5 µs  4 µs  4 ns  900 ns  push", "1 function."]
+    assert query_text(page([{**hot[0], "recorded": 12}])).splitlines()[1].split("  ")[0] == "1,200 (12 recorded)"
     rows = [{"eventType": "stdout", "count": 3, "firstNs": 0, "lastNs": 2_000_000_000}]
     assert query_text({**page(rows), "totalCount": 3}).splitlines() == ["3  stdout  +0.000000  to  +2.000000", "3 events in all."]
 
