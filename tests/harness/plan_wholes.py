@@ -36,8 +36,8 @@ def arguments(plan: Plan, call: Call, table: TypeTable) -> Iterator[tuple[str, b
         size = min(table.size(value.type) or 0, len(bytes.fromhex(theirs)))
         ours = _bytes(value, payload, size, call_state, near)
         if ours is not None:
-            at = sorted(one for one in meant(table, value.type) if one < size)
-            yield value.name, bytes(ours[one] for one in at), bytes(bytes.fromhex(theirs)[one] for one in at)
+            bits = [(at, mask) for at, mask in sorted(meant(table, value.type).items()) if at < size]
+            yield value.name, bytes(ours[at] & mask for at, mask in bits), bytes(bytes.fromhex(theirs)[at] & mask for at, mask in bits)
 
 
 def result(plan: Plan, call: Call, table: TypeTable) -> list[tuple[int, bytes, bytes]]:
@@ -52,18 +52,34 @@ def result(plan: Plan, call: Call, table: TypeTable) -> list[tuple[int, bytes, b
     return [(offset, ours[offset : offset + len(raw) // 2], bytes.fromhex(raw)) for offset, raw in call["parts"]]
 
 
-def meant(table: TypeTable, number: TypeId, at: int = 0) -> set[int]:
-    """Offsets of the bytes that count in a value: padding may hold anything."""
+def meant(table: TypeTable, number: TypeId, at: int = 0) -> dict[int, int]:
+    """The bits that count in a value, as masks by offset: padding may hold anything."""
     node = table.stripped(number)
+    found: dict[int, int] = {}
+
+    def add(more: dict[int, int]) -> None:
+        for offset, mask in more.items():
+            found[offset] = found.get(offset, 0) | mask
+
     if isinstance(node, Record):
-        inside = [(member.type, member.offset) for member in node.members] + [(base.type, base.offset) for base in node.bases if base.offset is not None]
-        return set().union(*(meant(table, kind, at + offset) for kind, offset in inside))
-    if isinstance(node, Array):
+        for member in node.members:
+            if member.bit_size is None:
+                add(meant(table, member.type, at + member.offset))
+            else:
+                bits = ((1 << member.bit_size) - 1) << member.bit_offset
+                add(dict(enumerate(bits.to_bytes((bits.bit_length() + 7) // 8, "little"), at + member.offset)))
+        for base in node.bases:
+            if base.offset is not None:
+                add(meant(table, base.type, at + base.offset))
+    elif isinstance(node, Array):
         size = table.size(node.element) or 0
-        return set().union(*(meant(table, node.element, at + offset) for offset in range(0, node.size or 0, size or 1)))
-    if isinstance(node, Float | Complex) and node.format == "x87":
-        return {at + one for one in range(node.size) if one % 16 < 10}
-    return set(range(at, at + (table.size(number) or 0)))
+        for offset in range(0, node.size or 0, size or 1):
+            add(meant(table, node.element, at + offset))
+    elif isinstance(node, Float | Complex) and node.format == "x87":
+        add({at + one: 0xFF for one in range(node.size) if one % 16 < 10})
+    else:
+        add(dict.fromkeys(range(at, at + (table.size(number) or 0)), 0xFF))
+    return found
 
 
 def _bytes(value: Value, payload: bytes, size: int, call: Entered, near: dict[int, str | None]) -> bytes | None:

@@ -117,26 +117,26 @@ def test_survivors_are_kept_and_generations_go_on(tmp_path: Path) -> None:
     os.close(found.pidfd)
 
 
-def test_what_nobody_needs_is_killed_and_sessions_are_kept(tmp_path: Path) -> None:
+def test_what_nobody_needs_is_killed_and_the_others_are_kept(tmp_path: Path) -> None:
     roles = {role.name: role for role in ROLES}
-    children = [subprocess.Popen(["sleep", "60"]) for _ in range(4)]
-    spare, leaving, stateless, session = (
-        Process(name, roles[role], session_id=session_id, generation=1, pid=child.pid, start_ticks=start_ticks(child.pid) or 0, leaving=name == "store")
-        for (name, role, session_id), child in zip(
-            [("session:warm-1", "session", None), ("store", "store", None), ("gateway", "gateway", None), ("session:x", "session", "x")], children, strict=True
-        )
-    )
+    names = [("session:warm-1", "session", None), ("store", "store", None), ("gateway", "gateway", None), ("session:x", "session", "x")]
+    children = [subprocess.Popen(["sleep", "60"]) for _ in names]
     try:
-        found = {process.name: process for process in recovered(rows_of(tmp_path, spare, leaving, stateless, session), ROLES)}
-        assert [child.wait(5) for child in children[:3]] == [-9, -9, -9]
-        assert children[3].poll() is None
+        rows = [
+            Process(name, roles[role], session_id=session_id, generation=1, pid=child.pid, start_ticks=start_ticks(child.pid) or 0, leaving=name == "store")
+            for (name, role, session_id), child in zip(names, children, strict=True)
+        ]
+        found = {process.name: process for process in recovered(rows_of(tmp_path, *rows), ROLES)}
+        assert [child.wait(5) for child in children[:2]] == [-9, -9]
         assert set(found) == {"gateway", "session:x"}
-        assert found["gateway"].pid is None and found["gateway"].generation == 1
-        assert found["session:x"].pid == children[3].pid and found["session:x"].recovering
-        os.close(found["session:x"].pidfd or -1)
+        for name, child in zip(("gateway", "session:x"), children[2:], strict=True):
+            assert child.poll() is None
+            assert found[name].pid == child.pid and found[name].recovering and found[name].generation == 1
+            os.close(found[name].pidfd or -1)
     finally:
-        children[3].kill()
-        children[3].wait()
+        for child in children:
+            child.kill()
+            child.wait()
 
 
 def test_reused_pid_is_not_taken_for_the_old_process(tmp_path: Path) -> None:
