@@ -9,7 +9,11 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from typing import Final
+import threading
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 PEEKDATA: Final = 2
 POKEDATA: Final = 5
@@ -53,6 +57,20 @@ _syscall.restype = ctypes.c_long
 SYS_GETDENTS64: Final = 217
 _entries = ctypes.create_string_buffer(1 << 15)
 _status = ctypes.c_int()
+_EINTR: Final = -4 & (1 << 64) - 1
+_ERESTARTNOHAND: Final = -514 & (1 << 64) - 1
+# System calls that a stop ends with EINTR although no signal was delivered (signal(7), "Interruption of system calls … by stop signals").
+# ERESTARTNOHAND is what the kernel itself uses: restart unless a handler ran. asm/unistd_64.h.
+_INTERRUPTED: Final = frozenset((
+    0, 1, 17, 18, 19, 20,  # read, write, pread64, pwrite64, readv, writev (inotify, timeouts of sockets)
+    40, 275,  # sendfile, splice
+    42, 43, 44, 45, 46, 47, 288, 299, 307,  # connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg
+    65, 220,  # semop, semtimedop
+    128,  # rt_sigtimedwait
+    208, 333,  # io_getevents, io_pgetevents
+    232, 281, 441,  # epoll_wait, epoll_pwait, epoll_pwait2
+    426,  # io_uring_enter
+))  # fmt: skip
 
 
 class Registers(ctypes.Structure):
@@ -161,6 +179,32 @@ def list_numbers(folder: int) -> list[int]:
 def yield_cpu() -> None:
     """Lets a tracee run on this processor."""
     _sched_yield()
+
+
+def restart_interrupted(tid: int, registers: Registers) -> None:
+    """In a stop by PTRACE_INTERRUPT: the system call that it has ended, if it has, is made again as the thread goes on. `registers` are those of the stop."""
+    if registers.rax == _EINTR and registers.orig_rax in _INTERRUPTED:
+        registers.rax = _ERESTARTNOHAND
+        set_registers(tid, registers)
+
+
+def run_as_tracer(work: Callable[[], T]) -> T:
+    """`work` in a thread of its own, whose end lets every tracee go. Blocks; raises what `work` raised."""
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:  # noqa: BLE001 (raised again in the caller's thread)
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="tracer")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]
 
 
 def is_event_stop(status: int) -> bool:

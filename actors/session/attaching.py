@@ -16,7 +16,6 @@ from actors.session.collector import Collector
 from actors.session.journal import Journal
 from actors.session.launching import Launched, Stages, undone_if_cancelled, watch_pending
 from actors.session.lifecycle import Started
-from actors.session.modules import maps_text, parse_mapped
 from actors.session.ptrace import patching
 from actors.session.ptrace.healing import leftover_patches
 from actors.session.ptrace.permission import may_trace
@@ -29,6 +28,7 @@ from strobe.lanes.layout import CHUNK_BYTES, CHUNKS_OFFSET
 from strobe.lanes.pool import DEFAULT_CHUNKS, LEAST_CHUNKS, MOST_CHUNKS, Pool, create_pool
 from strobe.launch.keeper import Keeper, watch_process
 from strobe.launch.request import Watch
+from strobe.modules import maps_text, parse_mapped
 from strobe.preflight import Preflight, inspect_process
 from strobe.preflight.loaded import wait_loaded
 from strobe.preflight.running import check_attachable, check_permitted, look_at, may_trace_all, refused, yama_scope

@@ -15,7 +15,6 @@ from actors.session.collector import Collector
 from actors.session.journal import Journal
 from actors.session.launching import Launched, Stages
 from actors.session.lifecycle import Ended, Started
-from actors.session.modules import parse_maps
 from actors.session.target import Asker, Target
 from actors.session.tracing import Tracing
 from strobe import paths
@@ -26,6 +25,7 @@ from strobe.lanes.pool import LEAST_CHUNKS, Pool, create_pool
 from strobe.launch.keeper import Keeper, adopt_keeper
 from strobe.launch.page import write_ended
 from strobe.model.probe import Module
+from strobe.modules import parse_maps
 from strobe.protocol.indexer import FramesReply, Unwind
 from strobe.protocol.session import Launch
 

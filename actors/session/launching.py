@@ -16,7 +16,6 @@ from actors.session.children.following import follow
 from actors.session.collector import Collector
 from actors.session.journal import Journal
 from actors.session.lifecycle import Started
-from actors.session.modules import is_own, mapped_modules, maps_text, parse_mapped
 from actors.session.ptrace import patching
 from actors.session.target import Asker, Target
 from actors.session.tracing import Tracing
@@ -28,6 +27,7 @@ from strobe.launch.page import StatusPage
 from strobe.launch.request import Launch as LaunchRequest
 from strobe.launch.status import LaunchStage, TargetState
 from strobe.model.probe import Module, Place
+from strobe.modules import is_own, mapped_modules, maps_text, parse_mapped
 from strobe.preflight import Preflight, inspect
 from strobe.protocol.indexer import Load, ModuleFacts
 from strobe.protocol.session import Launch, StdinOpen

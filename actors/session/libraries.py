@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from actors.session.journal import Journal
-from actors.session.modules import Mapped
 from actors.session.probes import Installed
 from strobe.model.probe import Module
+from strobe.modules import Mapped
 from strobe.protocol.spawner import Patch
 
 ASLEEP_MAX: Final = 256  # libraries; of more, the one that went first is forgotten

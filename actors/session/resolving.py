@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from actors.session.modules import Mapped, is_own, placed
 from actors.session.not_loaded import candidates
 from actors.session.target import Asker, Target
 from strobe.errors import Code, StrobeError
 from strobe.model.probe import Module, Place
+from strobe.modules import Mapped, is_own, placed
 from strobe.protocol.indexer import Resolve, ResolveReply
 
 RESOLVE_S: Final = 20.0

@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol
 from actors.session.collector import Collector
 from actors.session.journal import Journal
 from actors.session.lifecycle import Life, Stimulus, step
-from actors.session.modules import mapped_modules, parse_maps
 from actors.session.probes import Installed
 from strobe.core import Core
 from strobe.errors import Code, StrobeError
@@ -19,6 +18,7 @@ from strobe.launch.keeper import Keeper
 from strobe.model.probe import Module
 from strobe.model.sampling import SampledFunction, SamplingLimits, by_function
 from strobe.model.session import Capabilities
+from strobe.modules import mapped_modules, parse_maps
 from strobe.protocol.base import Ask
 
 TYPES_PREFIX: Final = "types-"

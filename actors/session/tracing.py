@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from actors.session.arming import Arming
 from actors.session.libraries import Libraries
-from actors.session.modules import Mapped, maps_text, parse_mapped
 from actors.session.probes import Installed
 from actors.session.ptrace import patching
 from actors.session.ptrace.code_map import CodeMap
@@ -24,6 +23,7 @@ from strobe.errors import Code, StrobeError
 from strobe.lanes.layout import HookFlag
 from strobe.model.probe import Hook, Module, Place, Plan, Refused
 from strobe.model.watch import Watch
+from strobe.modules import Mapped, maps_text, parse_mapped
 from strobe.protocol.spawner import Enter, HookSpec, Patch, Prepare, PrepareReply
 
 PREPARE_S = 30.0

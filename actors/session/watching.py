@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from actors.session.modules import is_own
 from actors.session.target import TYPES_PREFIX, Asker, Target
 from strobe.errors import Code, StrobeError
 from strobe.expression import Name
 from strobe.model.probe import Module, Plan
 from strobe.model.watch import WATCHES_MAX, ActiveWatch, Watch, check
+from strobe.modules import is_own
 from strobe.protocol.indexer import FoundVariable, Variables, VariablesReply
 from strobe.values.bundle import Bundle
 from strobe.values.registry import Formatters

@@ -8,17 +8,14 @@ from __future__ import annotations
 import ctypes
 import os
 import random
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
 from actors.stuck_detector.memory import peek
 from strobe import ptrace as calls
 from strobe.ptrace import Registers
 
-T = TypeVar("T")
 STOP_S: Final = 0.15  # it has to be given a processor first
 SAMPLES: Final = 40
 STATE_BYTES: Final = 1024  # of the stack, that count as part of a thread's state
@@ -29,8 +26,6 @@ GETFPREGS: Final = 14
 _SIGTRAP: Final = 5
 _PLAIN: Final = frozenset({0x8B, 0x89, 0x8A, 0x88, 0x03, 0x01, 0x2B, 0x29, 0x3B, 0x39, 0x83})
 _LEADS_AWAY: Final = frozenset({0xC3, 0xC2, 0xE8, 0xE9, 0xEB, 0xFF, 0xCB})
-# These end with EINTR when a thread was stopped, handlers or not (signal(7)): threads in them are left alone
-INTERRUPTED: Final = frozenset({232, 281, 441, 65, 220, 128, 208, 333, 42, 43, 44, 45, 46, 47, 288, 299, 307, 219})
 DWARF_REGISTERS: Final = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{number}" for number in range(8, 16)), "rip")
 _GENERAL: Final = (*DWARF_REGISTERS, "eflags")
 
@@ -55,30 +50,11 @@ class Walked:
     system_calls: frozenset[int] = field(default_factory=frozenset)
 
 
-def apart(work: Callable[[], T]) -> T:
-    """Its result, from a thread that then ends."""
-    results: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:  # noqa: BLE001  (raised again by the caller)
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="look")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
-
-
 def see(pid: int, tid: int) -> Seen:
     """Raises OSError (PermissionError: another traces it) and TimeoutError."""
     status = _hold(tid)
     try:
-        registers = calls.get_registers(tid)
+        registers = _registers(tid, status)
     finally:
         _release(tid, status)
     return seen_at(pid, {number: getattr(registers, name) for number, name in enumerate(DWARF_REGISTERS)})
@@ -102,7 +78,7 @@ def walk(pid: int, tid: int) -> Walked:
     floats = ctypes.create_string_buffer(512)
     try:
         while True:
-            registers = calls.get_registers(tid)
+            registers = _registers(tid, status)
             number = registers.orig_rax
             calls.ptrace(GETFPREGS, tid, 0, ctypes.addressof(floats))
             general = tuple(getattr(registers, name) for name in _GENERAL)
@@ -110,7 +86,7 @@ def walk(pid: int, tid: int) -> Walked:
             samples.append(registers)
             if number < 1 << 20:
                 system.add(number)
-            if len(samples) >= SAMPLES or number in INTERRUPTED or not _is_ours(status):
+            if len(samples) >= SAMPLES or not _is_ours(status):
                 break
             calls.ptrace(calls.CONT, tid)
             time.sleep(random.uniform(1e-4, 8e-4))
@@ -166,6 +142,13 @@ def _hold(tid: int) -> int:
     calls.ptrace(calls.SEIZE, tid)
     calls.ptrace(calls.INTERRUPT, tid)
     return _wait(tid)
+
+
+def _registers(tid: int, status: int) -> Registers:
+    registers = calls.get_registers(tid)
+    if calls.is_event_stop(status):
+        calls.restart_interrupted(tid, registers)
+    return registers
 
 
 def _wait(tid: int) -> int:

@@ -6,9 +6,10 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from actors.stuck_detector.look import Walked, apart, walk
+from actors.stuck_detector.look import Walked, walk
 from actors.stuck_detector.sample import Tree
 from actors.stuck_detector.verdict import BUSY_LEAST, Loop
+from strobe.ptrace import run_as_tracer
 
 LOOKS_MIN: Final = 3
 THREADS_MAX: Final = 4  # looked at each time
@@ -48,7 +49,7 @@ class Loops:
         self._tracks = {tid: track for tid, track in self._tracks.items() if tid in busy}
         for tid in busy:
             try:
-                self._add(tid, apart(lambda tid=tid: walk(pids[tid], tid)))  # type: ignore[misc]
+                self._add(tid, run_as_tracer(lambda tid=tid: walk(pids[tid], tid)))  # type: ignore[misc]
             except (OSError, TimeoutError):
                 continue  # it has ended, another traces it, or it got no processor: the next look may
 

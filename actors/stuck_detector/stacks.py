@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from actors.stuck_detector.look import INTERRUPTED, Seen, apart, see, seen_at
+from actors.stuck_detector.look import Seen, see, seen_at
 from actors.stuck_detector.sample import Thread
 from strobe.errors import StrobeError
 from strobe.model.probe import Frame, Module
@@ -19,6 +19,7 @@ from strobe.model.stuck import ThreadStack
 from strobe.modules import mapped_modules
 from strobe.protocol.base import Ask
 from strobe.protocol.indexer import FramesReply, Symbolise, Unwind
+from strobe.ptrace import run_as_tracer
 
 Asker = Callable[..., Awaitable[Any]]
 THREADS_MAX: Final = 24
@@ -54,9 +55,7 @@ class Stacks:
     def _see(self, threads: Sequence[Thread]) -> None:
         for thread in threads:
             try:
-                if thread.syscall in INTERRUPTED:
-                    raise PermissionError("its system call would end with EINTR")
-                self.seen[thread.tid] = apart(lambda thread=thread: see(thread.pid, thread.tid))  # type: ignore[misc]
+                self.seen[thread.tid] = run_as_tracer(lambda thread=thread: see(thread.pid, thread.tid))  # type: ignore[misc]
             except (OSError, TimeoutError):
                 if thread.pc:
                     self.seen[thread.tid] = seen_at(thread.pid, dict.fromkeys(range(17), 0) | {7: thread.sp, 16: thread.pc})

@@ -6,9 +6,9 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from actors.session.modules import maps_text
 from actors.session.ptrace.code_map import CodeMap
 from actors.session.ptrace.patching import install, restore
+from strobe.modules import maps_text
 from strobe.protocol.spawner import Patch
 from tests.harness.hooking import bias, code_differs, symbols
 from tests.harness.launching import eventually

@@ -16,10 +16,10 @@ from actors.indexer.variables_ask import VariablesAnswer
 from actors.session.memory.live import PAGE, LiveMemory
 from actors.session.memory.mappings import Mappings
 from actors.session.memory.thread_locals import DESCRIPTORS, ThreadLocals
-from actors.session.modules import is_own, mapped_modules
 from strobe.errors import Code, StrobeError
 from strobe.expression import Unavailable
 from strobe.model.probe import Module
+from strobe.modules import is_own, mapped_modules
 from strobe.protocol.indexer import Variables, VariablesReply
 from strobe.values.bundle import Bundle
 from strobe.values.memory import Missing

@@ -21,11 +21,12 @@ from actors.session.ptrace.call import CallFailed, call
 from actors.session.ptrace.memory import Memory
 from actors.session.ptrace.patching import install, restore, take_over
 from actors.session.ptrace.threads import thread_ids, thread_state, tracer_of
-from actors.session.ptrace.tracer import run_as_tracer
 from actors.session.ptrace.world import NotStopped, StoppedWorld
+from actors.stuck_detector.look import see
 from strobe import ptrace as calls
 from strobe.errors import Code, StrobeError
 from strobe.protocol.spawner import Patch, Write
+from strobe.ptrace import run_as_tracer
 from tests.harness.targets import program
 
 WAIT_S = 20.0
@@ -110,6 +111,16 @@ def test_blocking_calls_are_not_interrupted() -> None:
         for _ in range(60):
             stopped(it.pid)
             time.sleep(0.003)
+        os.kill(it.pid, signal.SIGUSR1)
+        eventually(lambda: not pending(it.pid), "the signal is delivered")
+        assert it.end() == "interrupted 0 handled 1 by_signal 1"
+
+
+def test_nor_are_they_by_the_looks_of_the_stuck_detector() -> None:
+    with target("waits") as it:
+        for _ in range(60):
+            for tid in thread_ids(it.pid):
+                assert run_as_tracer(lambda tid=tid: see(it.pid, tid)).stack  # type: ignore[misc]
         os.kill(it.pid, signal.SIGUSR1)
         eventually(lambda: not pending(it.pid), "the signal is delivered")
         assert it.end() == "interrupted 0 handled 1 by_signal 1"

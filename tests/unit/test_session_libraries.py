@@ -10,11 +10,11 @@ import pytest
 
 from actors.session.journal import Journal
 from actors.session.libraries import ASLEEP_MAX, Libraries
-from actors.session.modules import mapped_modules, parse_mapped, placed
 from actors.session.not_loaded import candidates
 from actors.session.probes import Installed
 from actors.session.ptrace.code_map import CodeMap
 from strobe.model.probe import Hook, Place, Plan, Refused
+from strobe.modules import mapped_modules, parse_mapped, placed
 from strobe.protocol.session import Launch
 from strobe.protocol.spawner import Patch
 

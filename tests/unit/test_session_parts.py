@@ -8,11 +8,11 @@ import signal
 import pytest
 
 from actors.session import crash, lifecycle
-from actors.session.modules import is_own, mapped_modules, module_at
 from actors.session.probes import Installed, Probes
 from strobe.errors import StrobeError
 from strobe.model.probe import Hook, Place, Plan
 from strobe.model.session import SessionState
+from strobe.modules import is_own, mapped_modules, module_at
 
 RAW = Plan(ops=b"", typed=False, arguments=[], result=None)
 

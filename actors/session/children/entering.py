@@ -17,7 +17,6 @@ from typing import Final
 from actors.session.children import root
 from actors.session.children.gate import Gate
 from actors.session.children.lingering import holders, start_ticks
-from actors.session.modules import Mapped, maps_text, parse_mapped
 from actors.session.ptrace import patching
 from actors.session.ptrace.memory import Memory
 from actors.session.ptrace.remote import NewPlan, Order, packed_plans, unpacked_plans
@@ -27,6 +26,7 @@ from actors.session.tracing import PREPARE_S, Tracing, flags_of
 from strobe.errors import StrobeError
 from strobe.lanes.layout import HookFlag
 from strobe.model.probe import Hook, Place
+from strobe.modules import Mapped, maps_text, parse_mapped
 from strobe.protocol.spawner import OWN_BYTES, HookSpec, Internal, Patch, Prepare, PrepareReply, Slab
 
 PLANS_MS: Final = 300

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from actors.session.ptrace.memory import Memory
-from actors.session.ptrace.tracer import run_as_tracer
 from strobe import ptrace
 from strobe.preflight.elf import Elf
-from strobe.ptrace import Registers
+from strobe.ptrace import Registers, run_as_tracer
 
 FOLLOW_S: Final = 5.0  # from the gate to the new program: a large one on a cold disk takes a while to be opened
 STOP_S: Final = 1.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from actors.session.libraries import Libraries
-from actors.session.modules import Mapped
 from actors.session.probes import Installed
 from actors.session.tracing import Tracing
 from strobe.model.probe import Hook
+from strobe.modules import Mapped
 from strobe.protocol.spawner import PrepareReply
 
 LOST = "The target became another program by exec ({path}), which is not traced: {why}."

@@ -12,7 +12,6 @@ from typing import Final
 
 from actors.session.children.entering import Entering, Program, spec_of
 from actors.session.children.lingering import holders
-from actors.session.modules import RECORDER, maps_text, parse_mapped
 from actors.session.ptrace import patching
 from actors.session.ptrace.code_map import CodeMap
 from actors.session.ptrace.memory import Memory
@@ -21,6 +20,7 @@ from actors.session.ptrace.reserving import reserve
 from actors.session.tracing import PREPARE_S, Tracing
 from strobe.errors import Code, StrobeError
 from strobe.model.probe import Hook
+from strobe.modules import RECORDER, maps_text, parse_mapped
 from strobe.protocol.spawner import Patch, Prepare, PrepareReply
 
 SPREAD_S: Final = 6.0  # all of it: a debug_trace waits

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from actors.session.memory.thread_locals import DESCRIPTORS
-from actors.session.modules import is_own
 from actors.session.target import Asker, Target
 from strobe.model.probe import Module
+from strobe.modules import is_own
 from strobe.protocol.indexer import FramesReply, Symbolise, Variables, VariablesReply
 from strobe.values.bundle import Bundle
 

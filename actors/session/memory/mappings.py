@@ -6,7 +6,7 @@ import bisect
 from dataclasses import dataclass
 from pathlib import Path
 
-from actors.session.modules import RECORDER
+from strobe.modules import RECORDER
 
 
 @dataclass(frozen=True, slots=True)

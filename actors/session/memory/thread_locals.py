@@ -14,10 +14,10 @@ from typing import Final
 
 from actors.session.memory.live import LiveMemory
 from actors.session.ptrace.threads import thread_ids
-from actors.session.ptrace.tracer import run_as_tracer
 from actors.session.ptrace.world import NotStopped, StoppedWorld
 from strobe.expression import Unavailable
 from strobe.model.probe import Module
+from strobe.ptrace import run_as_tracer
 from strobe.values.memory import Missing
 
 PT_DYNAMIC: Final = 2

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from actors.session.ptrace.tracer import run_as_tracer
 from actors.session.ptrace.world import NotStopped
 from strobe.errors import Code, StrobeError
+from strobe.ptrace import run_as_tracer
 
 RETRY_S: Final = 5.0
 PAUSE_S: Final = 0.002

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from actors.session.ptrace.threads import is_dead
-from actors.session.ptrace.tracer import run_as_tracer
 from strobe import ptrace as calls
 from strobe.errors import Code, StrobeError
+from strobe.ptrace import run_as_tracer
 
 
 def may_trace(pid: int) -> bool:

@@ -30,22 +30,6 @@ LATE_S: Final = 5.0  # for one that gets no processor; after that it is in an un
 LATE_PAUSE_S: Final = 0.0005
 SEIZE_TRIES: Final = 3  # a refusal without a tracer to be seen may be about one that has just let go
 
-EINTR: Final = -4 & (1 << 64) - 1
-ERESTARTNOHAND: Final = -514 & (1 << 64) - 1
-# System calls that a stop ends with EINTR although no signal was delivered (signal(7), "Interruption of system calls … by stop signals").
-# ERESTARTNOHAND is what the kernel itself uses: restart unless a handler ran. asm/unistd_64.h.
-RESTARTED: Final = frozenset((
-    0, 1, 17, 18, 19, 20,  # read, write, pread64, pwrite64, readv, writev (inotify, timeouts of sockets)
-    40, 275,  # sendfile, splice
-    42, 43, 44, 45, 46, 47, 288, 299, 307,  # connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg
-    65, 220,  # semop, semtimedop
-    128,  # rt_sigtimedwait
-    208, 333,  # io_getevents, io_pgetevents
-    232, 281, 441,  # epoll_wait, epoll_pwait, epoll_pwait2
-    426,  # io_uring_enter
-))  # fmt: skip
-
-
 class NotStopped(Exception):
     """A thread did not stop in time, or another tracer holds one. Nothing is left held; trying again may help."""
 
@@ -193,9 +177,7 @@ class StoppedWorld:
             return False
         tracee.stopped, tracee.group_stop = True, os.WSTOPSIG(status) != signal.SIGTRAP
         tracee.registers = calls.get_registers(tracee.tid)  # ProcessLookupError: killed since, with its process
-        if tracee.registers.rax == EINTR and tracee.registers.orig_rax in RESTARTED:
-            tracee.registers.rax = ERESTARTNOHAND
-            calls.set_registers(tracee.tid, tracee.registers)
+        calls.restart_interrupted(tracee.tid, tracee.registers)
         return True
 
     # While it stands still
