@@ -6,7 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from actors.spawner.hosting import Hosting
+from actors.spawner.hosting import Hosting, Started
 from actors.spawner.present import find_recorder
 from strobe.artifacts import artifact
 from strobe.errors import StrobeError
@@ -15,11 +15,17 @@ from strobe.protocol.spawner import Enter, FindRecorder, Prepare, PrepareReply, 
 from strobe.runtime import Actor, Context, handles
 
 
+def scratch() -> Path:
+    """The folder of all: our own is swept when we end, which a host may outlive."""
+    return Path(os.environ["TMPDIR"]).parent
+
+
 class Spawner(Actor):
     role = "spawner"
+    forked_host: Started | None = None  # what __main__ has begun with
 
     async def starting(self) -> None:
-        self._host = Hosting(Path(os.environ["TMPDIR"]).parent)  # ours is swept when we end, which it may outlive
+        self._host = Hosting(scratch(), self.forked_host)
         self._warming = self.loop.create_task(self._warm())
 
     async def stopping(self, reason: str) -> None:

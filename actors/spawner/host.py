@@ -3,8 +3,6 @@
 Frida works in a target by ptrace, and keeps the registers of the thread it has borrowed in memory of its own: a host that is killed just then leaves
 that thread running nowhere (9 of 30 targets died of it). Actors may be killed at any moment, so Frida is not in one. When its actor has gone, this
 process finishes what it is at, leaves the target as it would have, and ends. Like the keeper it does nothing else.
-
-Messages, pickled, both ways: (number, "warm" | "enter" | "prepare", argument) in, (number, answer, wire form of a StrobeError) out.
 """
 
 from __future__ import annotations
@@ -18,26 +16,17 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from actors.spawner.injector import Injector
+from actors.spawner.link import Message, read_all
 from strobe.artifacts import artifact
 from strobe.errors import StrobeError
 
 PR_SET_NAME: Final = 15
-Message: TypeAlias = tuple[int, Any, Any]
-
-
-def read_all(connection: Connection, received: Callable[[Message | None], None]) -> None:
-    """A thread's whole life: each message, and None at the end."""
-    with suppress(EOFError, OSError):
-        while True:
-            received(connection.recv())
-    received(None)
 
 
 class Host:

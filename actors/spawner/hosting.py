@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import itertools
 import os
 import shutil
@@ -11,25 +12,68 @@ import socket
 import subprocess
 import sys
 import threading
+import traceback
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from actors.spawner.host import Message, read_all
+from actors.spawner.link import Message, read_all
 from strobe.errors import Code, StrobeError
 from strobe.protocol.spawner import Enter, Prepare, PrepareReply
+from strobe.runtime.child import Child
+from strobe.runtime.title import set_title, title_room
 
+HOST: Final = "actors.spawner.host"  # not imported here: Frida starts threads
 ANSWER_S: Final = 90.0  # everything it does is bounded: one that takes longer hangs
 CLOSE_S: Final = 6.0  # for a visit in hand
 
 
-class Hosting:
-    """`scratch`: in which the host makes a temporary folder of its own."""
+Started: TypeAlias = tuple[Child | subprocess.Popen[bytes], socket.socket]
 
-    def __init__(self, scratch: Path) -> None:
+
+def fork_host(scratch: Path) -> Started | None:
+    """The first host, without starting an interpreter. Only while nothing runs in this process yet, and where there is room for the title by which
+    others know a host."""
+    ours, theirs = socket.socketpair()
+    words = _command(theirs, scratch)
+    if len(os.listdir("/proc/self/task")) > 1 or title_room() <= sum(len(word.encode()) + 1 for word in words):  # noqa: PTH208
+        ours.close()
+        theirs.close()
+        return None
+    pid = os.fork()
+    if pid:
+        theirs.close()
+        return Child(pid), ours
+    try:
+        ours.close()
+        os.setsid()
+        set_title(*words)
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+        importlib.import_module(HOST).main(words[-2:])
+    except BaseException:  # noqa: BLE001 (as the interpreter does)
+        traceback.print_exc()
+    os._exit(1)
+
+
+def _start_host(scratch: Path) -> Started:
+    ours, theirs = socket.socketpair()
+    with theirs:  # a session of its own: what kills the actor's group leaves it
+        command = _command(theirs, scratch)
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True), ours
+
+
+def _command(theirs: socket.socket, scratch: Path) -> list[str]:
+    return [sys.executable, "-P", "-m", HOST, str(theirs.fileno()), str(scratch)]
+
+
+class Hosting:
+    """`scratch`: in which the host makes a temporary folder of its own. `forked`: the first host."""
+
+    def __init__(self, scratch: Path, forked: Started | None = None) -> None:
         self._scratch = scratch
-        self._host: _Host | None = None
+        self._host = _Host(scratch, forked) if forked is not None else None
 
     @property
     def pid(self) -> int | None:
@@ -54,7 +98,7 @@ class Hosting:
 
     async def _ask(self, method: str, argument: Any) -> Any:
         if self._host is None:
-            self._host = _Host(self._scratch)
+            self._host = _Host(self._scratch, _start_host(self._scratch))
         host = self._host
         try:
             async with asyncio.timeout(ANSWER_S):
@@ -69,11 +113,8 @@ class Hosting:
 
 
 class _Host:
-    def __init__(self, scratch: Path) -> None:
-        self._link, theirs = socket.socketpair()
-        command = [sys.executable, "-P", "-m", "actors.spawner.host", str(theirs.fileno()), str(scratch)]
-        with theirs:  # a session of its own: what kills the actor's group leaves it
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True)
+    def __init__(self, scratch: Path, started: Started) -> None:
+        self.process, self._link = started
         self._connection = Connection(os.dup(self._link.fileno()))
         self._folder = scratch / f"host-{self.process.pid}"
         self._waiting: dict[int, asyncio.Future[Any]] = {}

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from strobe import paths
 from strobe.runtime.log import Logger
+from strobe.supervisor.forking import Template
 from strobe.supervisor.process import Process, State, start_ticks
 from strobe.supervisor.scratch import sweep
 from strobe.supervisor.table import Table
@@ -35,9 +36,10 @@ class Owner(Protocol):
 
 
 class Nursery:
-    def __init__(self, table: Table, bus: str, owner: Owner, changed: Callable[[], None], log: Logger) -> None:
+    def __init__(self, table: Table, bus: str, template: Template, owner: Owner, changed: Callable[[], None], log: Logger) -> None:
         self._table = table
         self._bus = bus
+        self.template = template
         self._owner = owner
         self._changed = changed
         self.log = log
@@ -49,7 +51,7 @@ class Nursery:
         if self.closing:
             return
         try:
-            process.spawn(self._bus)
+            process.spawn(self._bus, self.template)
         except OSError as error:  # no more processes, files or memory: tried again like a death
             process.state, process.last_error = State.BACKOFF, f"cannot be started: {error}"
             self.log.error("cannot be started", actor=process.name, error=str(error))
@@ -155,11 +157,12 @@ class Nursery:
                 process.signal(signal.SIGUSR1)
         return awake
 
-    def spawn_task(self, work: Coroutine[Any, Any, Any]) -> None:
+    def spawn_task(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Runs `work` to its end. An exception in it ends the supervisor: see Supervisor._crash."""
         task = asyncio.get_running_loop().create_task(work, context=Context())  # not in the name of whatever is handled now
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -16,7 +16,9 @@ from typing import BinaryIO, Final
 
 import strobe
 from strobe import paths
+from strobe.runtime.child import Child
 from strobe.runtime.log import log_name
+from strobe.supervisor.forking import Template
 from strobe.supervisor.private import open_private
 from strobe.supervisor.restarts import Restarts
 from strobe.supervisor.topology import Role
@@ -42,7 +44,7 @@ class Process:
     generation: int = 0
     pid: int | None = None
     start_ticks: int = 0  # with the pid: this process and no later one of that number
-    child: subprocess.Popen[bytes] | None = None  # None: adopted from a dead supervisor
+    child: subprocess.Popen[bytes] | Child | None = None  # None: adopted from a dead supervisor
     pidfd: int | None = None
     state: State = State.STOPPED
     started_at: float = 0.0
@@ -60,16 +62,19 @@ class Process:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def spawn(self, bus: str) -> None:
+    def spawn(self, bus: str, template: Template) -> None:
         """Starts the next generation. Called on the main thread only: PDEATHSIG follows the starting thread's death."""
         self.generation += 1
         self.identity = f"{self.name}~{self.generation}"
         self.stderr = paths.logs_folder() / f"{log_name(self.name)}.stderr"
         with _fresh_log(self.stderr) as output:
-            self.child = subprocess.Popen(
-                [sys.executable, "-P", "-m", self.role.module or f"actors.{self.role.name}", "--name", self.name],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, cwd=paths.home(), env=self._environment(bus),
-            )  # fmt: skip
+            module, arguments, environment = self.role.module or f"actors.{self.role.name}", ["--name", self.name], self._environment(bus)
+            self.child = template.fork(module, arguments, environment, output) if self.role.forked else None
+            if self.child is None:
+                self.child = subprocess.Popen(
+                    [sys.executable, "-P", "-m", module, *arguments],
+                    stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, cwd=paths.home(), env=environment,
+                )  # fmt: skip
         self.took_off(self.child.pid)
 
     def took_off(self, pid: int) -> None:
@@ -84,11 +89,8 @@ class Process:
         self.gone.clear()
 
     def _environment(self, bus: str) -> dict[str, str]:
-        source = str(Path(strobe.__file__).resolve().parent.parent)
-        search = [source, *(part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part and part != source)]
-        return os.environ | {
-            "STROBE_HOME": str(paths.home()), "STROBE_BUS": bus, "STROBE_IDENTITY": self.identity, "STROBE_GENERATION": str(self.generation),
-            "STROBE_SUPERVISOR": str(os.getpid()), "PYTHONPATH": os.pathsep.join(search),
+        return actor_environment(bus, self.identity) | {
+            "STROBE_GENERATION": str(self.generation),
             **({"STROBE_FELL": "1"} if self.fell else {}),
             **({"TMPDIR": str(paths.scratch_folder(self.identity))} if self.role.scratch else {}),
         }  # fmt: skip
@@ -126,6 +128,16 @@ class Process:
         with self.stderr.open("rb") as file:
             file.seek(max(0, self.stderr.stat().st_size - TAIL_BYTES))
             return file.read().decode(errors="replace").strip()
+
+
+def actor_environment(bus: str, identity: str) -> dict[str, str]:
+    """What every process of the node has in its environment, by which it is known to be one."""
+    source = str(Path(strobe.__file__).resolve().parent.parent)
+    search = [source, *(part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part and part != source)]
+    return os.environ | {
+        "STROBE_HOME": str(paths.home()), "STROBE_BUS": bus, "STROBE_IDENTITY": identity, "STROBE_SUPERVISOR": str(os.getpid()),
+        "PYTHONPATH": os.pathsep.join(search),
+    }  # fmt: skip
 
 
 def _fresh_log(path: Path) -> BinaryIO:

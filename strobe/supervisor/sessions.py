@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 from strobe.errors import Code, StrobeError
 from strobe.runtime.log import Logger
+from strobe.supervisor.forking import Template
 from strobe.supervisor.nursery import Nursery
 from strobe.supervisor.process import Process, State
 from strobe.supervisor.table import Table
@@ -28,10 +29,12 @@ Remover = Callable[[Process], Awaitable[None]]  # told of a process that has no 
 
 class Sessions:
     def __init__(
-        self, table: Table, nursery: Nursery, roles: tuple[Role, ...], adopt: Adopter, removed: Remover, changed: Callable[[], None], log: Logger
-    ) -> None:
+        self, table: Table, nursery: Nursery, template: Template, roles: tuple[Role, ...],
+        adopt: Adopter, removed: Remover, changed: Callable[[], None], log: Logger,
+    ) -> None:  # fmt: skip
         self._table = table
         self._nursery = nursery
+        self._template = template
         self._roles = tuple(role for role in roles if role.per_session)
         self._adopt = adopt
         self._removed = removed
@@ -64,6 +67,12 @@ class Sessions:
             process = Process(_spare_name(role, number), role)
             self._warm.append(process)
             self._table.add(process)
+            process.state = State.STARTING
+            self._nursery.spawn_task(self._start(process))
+
+    async def _start(self, process: Process) -> None:
+        await self._template.wait_ready()
+        if process.pid is None and not process.leaving:
             self._nursery.start(process)
 
     def _taken(self, number: int) -> bool:

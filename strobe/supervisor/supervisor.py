@@ -20,11 +20,12 @@ from strobe.runtime.greeting import Hello
 from strobe.runtime.log import Logger, log_name
 from strobe.runtime.router import Router
 from strobe.supervisor.desk import Desk
+from strobe.supervisor.forking import Template
 from strobe.supervisor.idle import IdleClock
 from strobe.supervisor.lock import NodeLock
 from strobe.supervisor.nursery import Nursery, reap_strays
 from strobe.supervisor.old_logs import prune_logs
-from strobe.supervisor.process import Process, State
+from strobe.supervisor.process import Process, State, actor_environment
 from strobe.supervisor.reception import Reception
 from strobe.supervisor.recovery import HELLO_S, recovered
 from strobe.supervisor.scratch import sweep_all
@@ -55,11 +56,13 @@ class Supervisor:
         bus = paths.bus_endpoint()
         self._table = Table()
         self._router = Router(bus, log)
-        self._nursery = Nursery(self._table, bus, self, self._save, log)
+        forked = [f"actors.{role.name}.actor" for role in roles if role.forked and not role.module]
+        self._template = Template(forked, actor_environment(bus, "template"), log)
+        self._nursery = Nursery(self._table, bus, self._template, self, self._save, log)
         self._switchboard = Switchboard(self._table, self._router, self._local, self._nursery.start, log)
         self._asks = Asks(self._send, "supervisor")
         self._reception = Reception(self._table, self._router, self._switchboard, self._nursery, self._asks, self._look_up, self._save, log)
-        self._sessions = Sessions(self._table, self._nursery, roles, self._reception.adopt, self._switchboard.gave_up, self._save, log)
+        self._sessions = Sessions(self._table, self._nursery, self._template, roles, self._reception.adopt, self._switchboard.gave_up, self._save, log)
         desk = Desk(self._table, self._nursery, self._sessions, self._idle, self._finish)
         self._dispatcher = Dispatcher(desk, Desk.HANDLERS, self._send, self.crash, log)
 
@@ -83,6 +86,7 @@ class Supervisor:
         return 0
 
     def _start_all(self) -> None:
+        self._template.start()
         sweep_all(paths.scratch_folder())  # of a node that was killed; survivors have none
         for process in recovered(Table.saved(self._table_path), self._roles):
             self._table.add(process)
@@ -109,6 +113,7 @@ class Supervisor:
             for process in self._table:
                 if process.role.late and process.pid is None:
                     self._nursery.start(process)
+        self._template.start()
         self._sessions.warm_up()
 
     def _is_up(self) -> bool:
@@ -192,6 +197,7 @@ class Supervisor:
         notify_service("STOPPING=1")
         self._switchboard.closed = reason
         self._nursery.closing = True
+        self._template.close()
         for order in sorted({role.stop_order for role in self._roles}):
             group = [process for process in self._table if process.role.stop_order == order]
             await asyncio.gather(*(self._nursery.stop(process, reason) for process in group))

@@ -15,6 +15,7 @@ class Role:
     late: bool = False  # started when the others are up: no first call waits for it
     on_demand: bool = False  # after a death, restarted by the next ask to it
     keeps_children: bool = False  # its process group outlives it: keepers of targets are in it
+    forked: bool = False  # from the template, where that is ready
     scratch: bool = False  # has a temporary folder of its own, swept when it has ended
     stop_order: int = 0  # at shutdown, lower numbers first
     stop_s: float = 22.0  # after BYE; a little more than Actor.STOPPING_S
@@ -22,8 +23,8 @@ class Role:
 
 ROLES: Final = (
     Role("gateway", stop_order=0, stop_s=8),
-    Role("session", per_session=True, keeps_children=True, stop_order=1),
-    Role("spawner", per_session=True, on_demand=True, scratch=True, stop_order=2, stop_s=8),
+    Role("session", per_session=True, forked=True, keeps_children=True, stop_order=1),
+    Role("spawner", per_session=True, forked=True, on_demand=True, scratch=True, stop_order=2, stop_s=8),
     Role("stuck_detector", late=True, stop_order=2, stop_s=4),
     Role("indexer", late=True, stop_order=2, stop_s=8),
     Role("store", stop_order=3, stop_s=40),
