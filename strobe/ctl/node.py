@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -110,6 +112,21 @@ async def _kill(pid: int) -> None:
     for row in rows:
         if row["pid"] is not None and row["startTicks"] and start_ticks(row["pid"]) == row["startTicks"]:
             _signal(row["pid"], signal.SIGKILL)
+    for actor in _started_by(pid):  # one that it had started and not written down yet
+        _signal(actor, signal.SIGKILL)
+
+
+def _started_by(supervisor: int) -> list[int]:
+    """pids of actors that have it in their environment; none where that belongs to another home's."""
+    wanted = {f"STROBE_SUPERVISOR={supervisor}".encode(), f"STROBE_HOME={paths.home()}".encode()}
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):  # gone meanwhile, or another user's
+                is_actor = b"--name" in (folder / "cmdline").read_bytes().split(b"\0")  # and no host of Frida, which may be in a target
+                if is_actor and wanted <= set((folder / "environ").read_bytes().split(b"\0")):
+                    found.append(int(folder.name))
+    return found
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -23,7 +23,8 @@ from tests.bench.figure import Figure, machine, table
 from tests.bench.options import Options
 
 BENCHES: Final = (
-    "call_cost", "value_cost", "typed_hooks", "throughput", "query", "first_hook", "launch", "initialize", "tool_tokens", "loading", "test_runs", "stuck",
+    "call_cost", "value_cost", "typed_hooks", "throughput", "query", "first_hook", "launch", "initialize", "tool_tokens", "sessions",
+    "loading", "test_runs", "stuck",
 )  # fmt: skip
 
 
