@@ -17,6 +17,7 @@ from strobe.runtime.child import Child
 from strobe.runtime.log import Logger
 from strobe.supervisor.private import open_private
 from strobe.supervisor.template import READY, REQUEST_BYTES_MAX
+from strobe.supervisor.topology import Role
 
 READY_S: Final = 10.0
 FORK_S: Final = 2.0  # it takes milliseconds
@@ -28,15 +29,17 @@ ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}
 
 
 class Template:
-    """`modules`: what it imports. Where it is not there, or not yet, processes are started the long way."""
+    """For those of `roles` that it imports something for. Where it is not there, or not yet, processes are started the long way."""
 
-    def __init__(self, modules: Sequence[str], environment: Mapping[str, str], log: Logger) -> None:
-        self._modules = modules
+    def __init__(self, roles: Sequence[Role], environment: Mapping[str, str], log: Logger) -> None:
+        self._modules = [name for role in roles if not role.imported_late for name in role.imports]
+        self._late = [name for role in roles if role.imported_late for name in role.imports]
         self._environment = environment
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
         self._ready = False
+        self._has_late = False
         self._rests_until = 0.0
 
     def start(self) -> None:
@@ -56,7 +59,23 @@ class Template:
                 self._fails(f"cannot be started: {error}")
                 return
         self._link = ours
-        self._ready = False
+        self._ready = self._has_late = False
+
+    def has(self, role: Role) -> bool:
+        return bool(role.imports) and (self._has_late or not role.imported_late)
+
+    def import_late(self) -> None:
+        """For when nobody waits for anything: it forks nothing for two seconds."""
+        if self._has_late or not self._late or not self._is_ready():
+            return
+        assert self._link is not None
+        try:
+            self._link.settimeout(FORK_S)
+            self._link.send(json.dumps({"modules": self._late}).encode())
+        except OSError as error:
+            self._fails(f"imports no more: {error!r}")
+            return
+        self._ready, self._has_late = False, True
 
     async def wait_ready(self) -> bool:
         """Whether it can fork: at once where none was started."""

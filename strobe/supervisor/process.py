@@ -69,7 +69,7 @@ class Process:
         self.stderr = paths.logs_folder() / f"{log_name(self.name)}.stderr"
         with _fresh_log(self.stderr) as output:
             module, arguments, environment = self.role.module or f"actors.{self.role.name}", ["--name", self.name], self._environment(bus)
-            self.child = template.fork(module, arguments, environment, output) if self.role.forked else None
+            self.child = template.fork(module, arguments, environment, output) if template.has(self.role) else None
             if self.child is None:
                 self.child = subprocess.Popen(
                     [sys.executable, "-P", "-m", module, *arguments],

@@ -36,6 +36,7 @@ from strobe.supervisor.table import Table
 from strobe.supervisor.topology import Role
 
 TICK_S: Final = 1.0
+SETTLED_S: Final = 15.0  # after which what was not needed to start may take the processor
 PRUNE_EVERY_S: Final = 3600.0
 EX_SOFTWARE: Final = 70
 
@@ -53,11 +54,11 @@ class Supervisor:
         self._idle = IdleClock(time.monotonic())
         self._pruned_at = float("-inf")
         self._told_up = False
+        self._started_at = time.monotonic()
         bus = paths.bus_endpoint()
         self._table = Table()
         self._router = Router(bus, log)
-        forked = [f"actors.{role.name}.actor" for role in roles if role.forked and not role.module]
-        self._template = Template(forked, actor_environment(bus, "template"), log)
+        self._template = Template(roles, actor_environment(bus, "template"), log)
         self._nursery = Nursery(self._table, bus, self._template, self, self._save, log)
         self._switchboard = Switchboard(self._table, self._router, self._local, self._nursery.start, log)
         self._asks = Asks(self._send, "supervisor")
@@ -167,6 +168,8 @@ class Supervisor:
                 await self._router.send(process.identity, Envelope(process.name, "supervisor", Header("", Kind.PING)))
             self._switchboard.expire()
             self._look_up()
+            if now - self._started_at > SETTLED_S and not self._idle.calls:
+                self._template.import_late()
             self._look_after(now)
 
     def _look_after(self, now: float) -> None:

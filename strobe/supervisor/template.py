@@ -3,7 +3,8 @@
 It has imported what they import, which costs an interpreter that starts anew a second of processor. It runs nothing: one thread, no event loop, no
 socket but the one to its supervisor, with which it ends. What it forks is the supervisor's child: its own child leaves it to the next subreaper (prctl(2)).
 
-A request: JSON {module, arguments, environment: {name: value or null}} with the file for stdout and stderr. The answer: the pid.
+A request: JSON {module, arguments, environment: {name: value or null}} with the file for stdout and stderr; the answer is the pid. Or {modules}, which
+are imported too; the answer is "ready", as at the start.
 """
 
 from __future__ import annotations
@@ -31,17 +32,27 @@ def main(arguments: list[str]) -> None:
     link = socket.socket(fileno=int(arguments[0]))
     set_title("strobe: template of sessions")
     supervisor = os.getppid()
-    for name in arguments[2:]:
+    _load(arguments[2:], link)
+    while True:
+        message, files, _, _ = socket.recv_fds(link, REQUEST_BYTES_MAX, 1)
+        if not message:
+            os._exit(0)
+        request = json.loads(message)
+        if "modules" in request:
+            _load(request["modules"], link)
+            continue
+        link.send(str(_fork(request, files[0], link, supervisor)).encode())
+        os.close(files[0])
+
+
+def _load(modules: list[str], link: socket.socket) -> None:
+    for name in modules:
         importlib.import_module(name)
+    if len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208
+        sys.exit(f"after {modules} there is a second thread: what it holds would stay held in what is forked")
     gc.collect()
     gc.freeze()  # what is never looked at is never copied
     link.send(READY)
-    while True:
-        request, files, _, _ = socket.recv_fds(link, REQUEST_BYTES_MAX, 1)
-        if not request or len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208 (a fork copies one thread: what the others hold would stay held)
-            os._exit(0)
-        link.send(str(_fork(json.loads(request), files[0], link, supervisor)).encode())
-        os.close(files[0])
 
 
 def _fork(request: dict[str, Any], output: int, link: socket.socket, supervisor: int) -> int:

@@ -15,19 +15,21 @@ class Role:
     late: bool = False  # started when the others are up: no first call waits for it
     on_demand: bool = False  # after a death, restarted by the next ask to it
     keeps_children: bool = False  # its process group outlives it: keepers of targets are in it
-    forked: bool = False  # from the template, where that is ready
+    imports: tuple[str, ...] = ()  # what the template imports, from which it is forked; none: it is started
+    imported_late: bool = False  # it is forked only when it is started again: at the node's start that would take longer
     scratch: bool = False  # has a temporary folder of its own, swept when it has ended
     stop_order: int = 0  # at shutdown, lower numbers first
     stop_s: float = 22.0  # after BYE; a little more than Actor.STOPPING_S
 
 
 ROLES: Final = (
-    Role("gateway", stop_order=0, stop_s=8),
-    Role("session", per_session=True, forked=True, keeps_children=True, stop_order=1),
-    Role("spawner", per_session=True, forked=True, on_demand=True, scratch=True, stop_order=2, stop_s=8),
-    Role("stuck_detector", late=True, stop_order=2, stop_s=4),
-    Role("indexer", late=True, stop_order=2, stop_s=8),
-    Role("store", stop_order=3, stop_s=40),
+    Role("gateway", imports=("actors.gateway.actor",), imported_late=True, stop_order=0, stop_s=8),
+    Role("session", per_session=True, imports=("actors.session.actor",), keeps_children=True, stop_order=1),
+    Role("spawner", per_session=True, imports=("actors.spawner.actor",), on_demand=True, scratch=True, stop_order=2, stop_s=8),
+    Role("stuck_detector", imports=("actors.stuck_detector.actor",), imported_late=True, late=True, stop_order=2, stop_s=4),
+    Role("indexer", imports=("actors.indexer.actor",), imported_late=True, late=True, stop_order=2, stop_s=8),
+    # Not the store whole: Arrow starts a thread when it is imported
+    Role("store", imports=("duckdb", "strobe.protocol.store", "strobe.runtime"), imported_late=True, stop_order=3, stop_s=40),
 )
 
 

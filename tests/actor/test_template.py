@@ -105,3 +105,29 @@ def test_a_child_that_was_forked_tells_its_end() -> None:
         assert child.wait(10) == told
         child.kill()  # it is gone: nobody else is hit
         assert child.wait() == told
+
+
+def test_actors_of_the_node_are_forked_when_they_have_to_be_started_again(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with node(tmp_path) as client:
+            template = next(int(line.split()[0]) for line in processes_of(tmp_path) if "template of sessions" in line)
+
+            async def has_imported() -> bool:
+                """The last of it, DuckDB, and it waits for the next request."""
+                state = Path(f"/proc/{template}/stat").read_text().rpartition(")")[2].split()[0]
+                return "duckdb" in Path(f"/proc/{template}/maps").read_text() and state == "S"
+
+            await until(has_imported, within_s=60)
+            for name in ("gateway", "indexer", "stuck_detector", "store"):
+                before = await pid_of(client, name)
+                assert not is_forked(before)
+                os.kill(before, signal.SIGKILL)
+
+                async def another(name: str = name, before: int = before) -> bool:
+                    now = await actor(client, name)
+                    return now.state == "ready" and now.pid != before
+
+                await until(another, within_s=20)
+                assert is_forked(await pid_of(client, name)), name
+
+    run(check())
