@@ -12,6 +12,7 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -49,8 +50,8 @@ class Load:
 
     async def _one(self) -> None:
         session = await self._launched()
-        result = await told(self._strobe, session)
-        moment = f"of {session} for {self._name}"
+        result = await told(self._strobe, session, LAUNCH_S)
+        moment = f"of {session} for {self._name}, whose status is {result.status},"
         check_output(result.stdout, [], moment)
         check_calls(result, moment)
         self.sessions += 1
@@ -150,6 +151,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--clients", type=int, default=3)
+    parser.add_argument("--logs", type=Path, help="a new folder, for the node's logs where something was not as it should be")
     options = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="strobe-chaos-") as folder:
@@ -169,6 +171,8 @@ def main() -> int:
         except BaseException:
             with node.environment(home, None, {}):
                 end_what_waits(home)
+            if options.logs:
+                shutil.copytree(home / "logs", options.logs)
             raise
         node.assert_nothing_left(home)
     print(json.dumps(report(recoveries, loads, time.monotonic() - began)))

@@ -64,8 +64,9 @@ async def pids(home: Path, *, ready: bool = False) -> dict[str, int]:
     return {row.name: row.pid for row in status.actors if row.pid and (row.state == "ready" or not ready)} | {"supervisor": status.pid}
 
 
-async def told(strobe: Strobe, session_id: str) -> Told:
-    deadline = time.monotonic() + RETRY_S
+async def told(strobe: Strobe, session_id: str, within_s: float = RETRY_S) -> Told:
+    """Once the target has ended, `within_s`, and all of it is stored."""
+    deadline = time.monotonic() + within_s
     while (status := await patient(strobe, "debug_session", action="status", sessionId=session_id))["status"] == "running":
         assert time.monotonic() < deadline, status
         await asyncio.sleep(0.05)
