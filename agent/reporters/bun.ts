@@ -4,10 +4,14 @@ import * as bunTest from 'bun:test'
 import { appendFileSync } from 'node:fs'
 
 const file = process.env.STROBE_TEST_EVENTS
+// Half of a surrogate pair is no text: readers of JSON refuse the whole event. What a failure says may be as large as what it compares.
+const TEXT_MAX = 65536
+const asText = (_key: string, value: unknown) =>
+  typeof value === 'string' ? value.slice(0, TEXT_MAX).replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd') : value
 const tell = (event: object) => {
   if (!file) return
   try {
-    appendFileSync(file, JSON.stringify(event) + '\n')
+    appendFileSync(file, JSON.stringify(event, asText) + '\n')
   } catch {} // the run's folder is gone: nobody listens any more
 }
 

@@ -11,9 +11,13 @@ try {
 } catch {} // not permitted: deno's report has to do
 
 const encoder = new TextEncoder()
+// Half of a surrogate pair is no text: readers of JSON refuse the whole event. What a failure says may be as large as what it compares.
+const TEXT_MAX = 65536
+const asText = (_key: string, value: unknown) =>
+  typeof value === 'string' ? value.slice(0, TEXT_MAX).replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd') : value
 const tell = (event: object) => {
   try {
-    out?.writeSync(encoder.encode(JSON.stringify(event) + '\n'))
+    out?.writeSync(encoder.encode(JSON.stringify(event, asText) + '\n'))
   } catch {} // the run's folder is gone: nobody listens any more
 }
 

@@ -5,10 +5,14 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 const file = process.env.STROBE_TEST_EVENTS
+// Half of a surrogate pair is no text: readers of JSON refuse the whole event. What a failure says may be as large as what it compares.
+const TEXT_MAX = 65536
+const asText = (_key, value) =>
+  typeof value === 'string' ? value.slice(0, TEXT_MAX).replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd') : value
 const tell = (event) => {
   if (!file) return
   try {
-    fs.appendFileSync(file, JSON.stringify(event) + '\n')
+    fs.appendFileSync(file, JSON.stringify(event, asText) + '\n')
   } catch {} // the run's folder is gone: nobody listens any more
 }
 
@@ -44,6 +48,7 @@ const listen = (runner) => {
   const times = new Map()
   const ids = new Map()
   const idOf = (test, again) => {
+    if (!parallel && !worker) test = test.retriedTest?.() ?? test
     if (!parallel && !worker) return test.id ?? `${test.file}\0${pathOf(test).join('\0')}`
     const name = `${test.file}\0${pathOf(test).join('\0')}`
     if (again || ids.has(test)) return ids.get(test) ?? `${name}\0${times.get(name)}`

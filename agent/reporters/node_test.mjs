@@ -6,10 +6,14 @@ import { basename, resolve } from 'node:path'
 import { subscribe } from 'node:diagnostics_channel'
 
 const events = process.env.STROBE_TEST_EVENTS
+// Half of a surrogate pair is no text: readers of JSON refuse the whole event. What a failure says may be as large as what it compares.
+const TEXT_MAX = 65536
+const asText = (_key, value) =>
+  typeof value === 'string' ? value.slice(0, TEXT_MAX).replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd') : value
 const tell = (event) => {
   if (!events) return
   try {
-    appendFileSync(events, JSON.stringify(event) + '\n')
+    appendFileSync(events, JSON.stringify(event, asText) + '\n')
   } catch {} // the run's folder is gone: nobody listens any more
 }
 

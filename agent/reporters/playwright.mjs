@@ -3,10 +3,14 @@ import { appendFileSync } from 'node:fs'
 import { subscribe } from 'node:diagnostics_channel'
 
 const file = process.env.STROBE_TEST_EVENTS
+// Half of a surrogate pair is no text: readers of JSON refuse the whole event. What a failure says may be as large as what it compares.
+const TEXT_MAX = 65536
+const asText = (_key, value) =>
+  typeof value === 'string' ? value.slice(0, TEXT_MAX).replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd') : value
 const tell = (event) => {
   if (!file) return
   try {
-    appendFileSync(file, JSON.stringify(event) + '\n')
+    appendFileSync(file, JSON.stringify(event, asText) + '\n')
   } catch {} // the run's folder is gone: nobody listens any more
 }
 
@@ -23,6 +27,15 @@ try {
 
 const failureOf = (error) => ({ message: error.message ?? error.value ?? 'failed', stack: error.stack, frames: error.stack ? undefined : placed(error.location) })
 const placed = (location) => (location ? [{ file: location.file, line: location.line }] : undefined)
+
+const start = (chunks) => {
+  let text = ''
+  for (const chunk of chunks) {
+    if (text.length >= TEXT_MAX) break
+    text += String(chunk).slice(0, TEXT_MAX)
+  }
+  return text
+}
 
 export default class {
   printsToStdio() {
@@ -55,7 +68,7 @@ export default class {
     tell({
       ev: 'end', ...this.common(test), status: skipped ? 'skipped' : passed ? 'passed' : 'failed', ms: result.duration, failures: passed || skipped ? [] : failures,
       reason: skipped ? test.annotations.find((one) => one.type === 'skip' || one.type === 'fixme')?.description : undefined, retries: result.retry || undefined,
-      output: [...result.stdout, ...result.stderr].map(String).join('').slice(0, 65536) || undefined,
+      output: start([...result.stdout, ...result.stderr]) || undefined,
     })
   }
 

@@ -51,7 +51,8 @@ def _tell(ev, **fields):
     fields.update(ev=ev, pid=os.getpid())
     if hasattr(_config, "workerinput"):
         fields["worker"] = _config.workerinput["workerid"]
-    os.write(_file, json.dumps(fields).encode("utf-8", "backslashreplace") + b"\n")
+    # Half of a surrogate pair (a file's name that is no UTF-8) is no text: readers of JSON refuse the whole event.
+    os.write(_file, json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
 
 def _base():

@@ -2,13 +2,20 @@
 // In the main process it is a reporter. It adds itself to the set-up files, so that each worker tells of a test's start before it runs: a test
 // that never gives the event loop back, or ends its process, is known too.
 import { subscribe } from 'node:diagnostics_channel'
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, realpathSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 
 const file = process.env.STROBE_TEST_EVENTS
+// Half of a surrogate pair is no text: readers of JSON refuse the whole event. What a failure says may be as large as what it compares.
+const TEXT_MAX = 65536
+const asText = (_key, value) =>
+  typeof value === 'string' ? value.slice(0, TEXT_MAX).replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd') : value
 const tell = (event) => {
   if (!file) return
   try {
-    appendFileSync(file, JSON.stringify(event) + '\n')
+    appendFileSync(file, JSON.stringify(event, asText) + '\n')
   } catch {} // the run's folder is gone: nobody listens any more
 }
 
@@ -45,8 +52,9 @@ const pathOf = (test) => {
 }
 
 export default class {
-  onInit(vitest) {
+  async onInit(vitest) {
     this.vitest = vitest
+    if (file && process.env.STROBE_TEST_BESIDE) await this.bring(vitest)
     this.old = typeof vitest.version === 'string' ? Number.parseInt(vitest.version) < 3 : true
     this.told = new Set()
     this.output = new Map()
@@ -54,6 +62,33 @@ export default class {
     try {
       subscribe('child_process', ({ process: child }) => child.once('exit', (code, signal) => tell({ ev: 'gone', pid: child.pid, code, signal })))
     } catch {} // a Node without the channel
+  }
+
+  // A reporter on the command line replaces those of the configuration: they are made here, and added to vitest's list.
+  async bring(vitest) {
+    const given = (vitest.vite ?? vitest.server)?.config?.test?.reporters ?? []
+    for (const one of Array.isArray(given) ? given : [given]) {
+      const [name, options] = Array.isArray(one) ? one : [one, {}]
+      if (name === 'default') continue
+      try {
+        const Reporter = typeof name === 'string' ? await this.find(vitest, name) : undefined
+        const reporter = Reporter ? new Reporter(options ?? {}) : name
+        vitest.reporters.push(reporter)
+        await reporter.onInit?.(vitest)
+      } catch (error) {
+        tell({ ev: 'trouble', message: `vitest runs without the reporter ${String(name)} of the project's configuration: ${error.message}` })
+      }
+    }
+  }
+
+  async find(vitest, name) {
+    const main = pathToFileURL(realpathSync(process.argv[1]))
+    const known = (await import(new URL('dist/reporters.js', main))).ReportersMap?.[name]
+    if (known) return known
+    const root = vitest.config.root
+    const path = name === 'html' ? createRequire(main).resolve('@vitest/ui/reporter') : name.startsWith('.') ? resolve(root, name) : createRequire(`${root}/`).resolve(name)
+    const loaded = typeof vitest.import === 'function' ? await vitest.import(path) : await import(pathToFileURL(path))
+    return loaded.default
   }
 
   listen(projects) {
@@ -116,7 +151,7 @@ export default class {
   onUserConsoleLog(log) {
     if (!log.taskId) return
     const had = this.output.get(log.taskId) ?? ''
-    if (had.length < 65536) this.output.set(log.taskId, had + log.content)
+    if (had.length < TEXT_MAX) this.output.set(log.taskId, had + log.content.slice(0, TEXT_MAX))
   }
 
   onTestSuiteResult(suite) {

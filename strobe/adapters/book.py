@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -9,6 +10,45 @@ from typing import Final
 from strobe.model.testing import Crash, Failure, NoTests, TestCase, TestStatus
 
 OUTPUT_MAX: Final = 64 << 10
+
+
+@dataclass(slots=True)
+class Said:
+    """What a test prints, however much it is: its beginning and its end, where failures are told. Each at most half of OUTPUT_MAX characters."""
+
+    _head: list[str] = field(default_factory=list)
+    _tail: deque[str] = field(default_factory=deque)
+    _head_size: int = 0
+    _tail_size: int = 0
+    _left_out: int = 0
+
+    def add(self, text: str) -> None:
+        room = OUTPUT_MAX // 2 - self._head_size
+        if room > 0:
+            self._head.append(text[:room])
+            self._head_size += min(room, len(text))
+            text = text[room:]
+        if text:
+            self._tail.append(text[-OUTPUT_MAX // 2 :])
+            self._tail_size += len(self._tail[-1])
+            self._left_out += len(text) - len(self._tail[-1])
+        while len(self._tail) > 1 and self._tail_size - len(self._tail[0]) >= OUTPUT_MAX // 2:
+            first = self._tail.popleft()
+            self._tail_size -= len(first)
+            self._left_out += len(first)
+
+    def text(self) -> str:
+        end = "".join(self._tail)
+        cut = max(0, len(end) - OUTPUT_MAX // 2)
+        left_out = self._left_out + cut
+        return "".join(self._head) + (f"\n… {left_out} characters left out …\n" if left_out else "") + end[cut:]
+
+
+def shortened(text: str) -> str:
+    """A test's output as it is kept."""
+    said = Said()
+    said.add(text)
+    return said.text()
 
 
 @dataclass(slots=True)
@@ -43,7 +83,7 @@ class Book:
         if case.duration_ms is None and begun is not None and at is not None:
             changes["duration_ms"] = at - begun.since
         if case.output is not None and len(case.output) > OUTPUT_MAX:
-            changes["output"] = case.output[:OUTPUT_MAX]
+            changes["output"] = shortened(case.output)
         self.tests[key] = case.model_copy(update=changes) if changes else case
 
     def close_running(self, status: TestStatus, message: str, at: float) -> list[str]:

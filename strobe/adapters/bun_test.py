@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 
 from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
@@ -12,16 +11,14 @@ from strobe.adapters.levels import test_files
 from strobe.adapters.narrated import NarratedRun, Plan
 from strobe.adapters.packages import Package, packages, surroundings, tool
 from strobe.adapters.reported import ReportedRun
-from strobe.adapters.scripts import Script, script_of, split_positional, without
+from strobe.adapters.scripts import Script, script_of
 from strobe.adapters.v8 import message_of, plain
 from strobe.adapters.wanted import Wanted, inside, js_escape, relative
 from strobe.model.testing import Candidate, NoTests
 
 LOOKED_AT_MAX = 40
+ERROR_LINES = 400
 _PATTERNS = ("**/*.test.*", "**/*_test.*", "**/*.spec.*", "**/*_spec.*")
-_FLAGS = ("--watch", "--coverage", "--inspect", "--inspect-brk", "--inspect-wait", "--hot", "--only-failures", "--dots", "--update-snapshots", "-u")
-_VALUED = ("--reporter", "--reporter-outfile", "-t", "--test-name-pattern", "--coverage-reporter", "--coverage-dir")
-_TAKE_A_VALUE = ("--preload", "-r", "--timeout", "--rerun-each", "--seed", "--bail", "--max-concurrency", "-c", "--config", "--cwd", "--env-file", "-d")
 _ENDED = re.compile(r"^Ran \d+ tests? across \d+ files?\.|^error: regex .* matched 0 tests\.|^Test filter .* had no matches$|^No tests found!")
 _UNHANDLED = re.compile(r"^# Unhandled error between tests$")
 
@@ -45,7 +42,7 @@ class BunRun(ReportedRun):
                 if any(line.strip() for line in self.between):
                     self.unhandled("\n".join(self.between), at)
                     self.between = None
-            else:
+            elif len(self.between) < ERROR_LINES:
                 self.between.append(text)
         elif _UNHANDLED.match(text):
             self.between = []
@@ -66,8 +63,8 @@ class BunRun(ReportedRun):
 
     def rerun_line(self, file: str | None, name: str, path: Sequence[str]) -> str | None:
         local = relative(self.folder, file) if file is not None and self.folder != "." else file
-        words = ["bun", "test", *([f"./{local}"] if local else []), "-t", f"^{js_escape(' '.join(path))}$"]
-        return self.plan.rerun.get("cd", "") + shlex.join(words)
+        words = ["bun", "test", *self.plan.options, *([f"./{local}"] if local else []), "-t", f"^{js_escape(' '.join(path))}$"]
+        return self.shell(*words)
 
     def explain(self, exit: Exit) -> None:
         said = self.last()
@@ -83,6 +80,9 @@ class BunTest(JavaScriptAdapter):
     module = ""
     runner = ("bun", "test")
     config = ()
+    takes = ("--preload", "-r", "--timeout", "--rerun-each", "--seed", "--bail", "--max-concurrency", "-c", "--config", "--cwd", "--env-file", "-d")
+    valued = ("--reporter", "--reporter-outfile", "-t", "--test-name-pattern", "--coverage-reporter", "--coverage-dir")
+    flags = ("--watch", "--coverage", "--inspect", "--inspect-brk", "--inspect-wait", "--hot", "--only-failures", "--dots", "--update-snapshots", "-u")
     example = (
         "Add sum.test.ts:\n  import { expect, test } from 'bun:test'\n  test('adds', () => { expect(1 + 1).toBe(2) })\n"
         "It runs by: bun test"
@@ -113,7 +113,7 @@ class BunTest(JavaScriptAdapter):
         return test_files(project, folder, _PATTERNS)
 
     def step(self, project: Project, request: Request, script: Script, asked: Wanted, files: Sequence[str] | None) -> Step:
-        options, positional = split_positional(without(script.args, _FLAGS, _VALUED), _TAKE_A_VALUE)
+        options, positional = self.arguments(script)
         report = f"{request.work.rstrip('/')}/bun.xml"
         pattern = asked.pattern()
         chosen = [f"./{file}" for file in files] if files is not None else positional  # without ./ they are parts of paths

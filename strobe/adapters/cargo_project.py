@@ -133,6 +133,7 @@ class Asked:
     cargo: tuple[str, ...] = ()
     program: tuple[str, ...] = ()
     filters: tuple[str, ...] = ()
+    toolchain: tuple[str, ...] = ()  # `+nightly`
 
 
 def read_arguments(words: Sequence[str]) -> Asked:

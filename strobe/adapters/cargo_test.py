@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
 from strobe.adapters.cargo_project import Asked, Build, Program, candidates, has_doc_tests, has_own_harness, read_arguments
 from strobe.adapters.libtest import LibtestRun, message_in
 from strobe.adapters.native_frames import place
 from strobe.adapters.python_project import toml
-from strobe.adapters.stepped import refuse, surroundings, tool
+from strobe.adapters.stepped import MESSAGE_MAX, refuse, surroundings, tool
 from strobe.adapters.wanted import Wanted, inside, relative
 from strobe.model.testing import Candidate, Failure, NoTests, TestCase, TestStatus
 
 BUILD: Final = "build"
 DOC: Final = "doc tests"
+DOC_LINES: Final = 5000  # cargo prints what failed at its end
 EXAMPLE: Final = "Add to src/lib.rs:\n  #[cfg(test)]\n  mod tests {\n      #[test]\n      fn adds() { assert_eq!(1 + 1, 2); }\n  }\nIt runs by: cargo test"
 _DOC_RESULT: Final = re.compile(r"^test (?P<name>.+?)(?: - (?:compile|compile fail|should panic))? \.\.\. (?P<status>ok|FAILED|ignored)(?:, (?P<reason>.*))?$")
 _DOC_PLACE: Final = re.compile(r"^(?P<file>\S+) - .*\(line (?P<line>\d+)\)")
@@ -37,6 +39,8 @@ class Listed:
 
 
 class CargoRun(LibtestRun):
+    opening = '{ "type": '
+
     def __init__(self, project: Project, request: Request, asked: Wanted, hint: NoTests, cargo: str, arguments: Asked) -> None:
         super().__init__(project, request, asked, hint)
         self.cargo = cargo
@@ -44,10 +48,10 @@ class CargoRun(LibtestRun):
         self.built = Build()
         self.by_step: dict[str, Listed] = {}
         self.waiting: list[Step] = []
-        self.doc_output: list[str] = []
+        self.doc_output: deque[str] = deque(maxlen=DOC_LINES)
 
     def begin(self) -> Sequence[Step]:
-        argv = (self.cargo, "test", "--no-run", "--message-format=json", *self.selection())
+        argv = (self.cargo, *self.arguments.toolchain, "test", "--no-run", "--message-format=json", *self.selection())
         return self.keep([Step(BUILD, argv, self.request.folder, surroundings(self.request), phase="compiling")])
 
     def selection(self) -> list[str]:
@@ -77,9 +81,11 @@ class CargoRun(LibtestRun):
             if parted and kind == "test":
                 listed.names[name] = None
             return
-        message = message_in(text, '{ "type": ')
-        if message is not None:
-            file = relative(self.project.root, listed.program.source)
+        self.tell(listed, self.messages(step, text), at)
+
+    def tell(self, listed: Listed, messages: Sequence[Mapping[str, Any]], at: float) -> None:
+        file = relative(self.project.root, listed.program.source)
+        for message in messages:
             self.told(listed.program.suite, message, listed.chosen, at, file)
 
     def on_ended(self, step: str, exit: Exit, reports: Mapping[str, str], at: float) -> Sequence[Step]:
@@ -177,6 +183,7 @@ class CargoRun(LibtestRun):
     def program_ended(self, step: str, exit: Exit, at: float) -> None:
         listed = self.by_step[step]
         suite = listed.program.suite
+        self.tell(listed, self.rest(step), at)
         if listed.chosen:
             missing = [name for name in listed.chosen if (suite, name) not in self.book.tests and (suite, name) not in self.book.running]
             running = [key for key in self.book.running if key[0] == suite]
@@ -185,8 +192,13 @@ class CargoRun(LibtestRun):
             if missing:
                 near = ", ".join(missing[:5])
                 self.trouble(f"{len(missing)} tests of {suite} did not run, because its process ended before: {near}{', …' if len(missing) > 5 else ''}")
+            elif exit.code and not self.book.crash and not self.has_failed(suite):
+                self.trouble(f"{suite} ended with status {exit.code}, though no test failed:\n{self.last(step)}")
         else:
             self.whole_ended(step, exit, at)
+
+    def has_failed(self, suite: str) -> bool:
+        return any(case.suite == suite and case.status in (TestStatus.FAILED, TestStatus.LOST) for case in self.book.tests.values())
 
     # A program that is no libtest's: its exit is all that it says
 
@@ -218,11 +230,11 @@ class CargoRun(LibtestRun):
 
     def doc_step(self) -> Step:
         names = [self.asked.name] if self.asked.name is not None else []
-        argv = (self.cargo, "test", "--doc", *self.selection(), "--", *names)
+        argv = (self.cargo, *self.arguments.toolchain, "test", "--doc", *self.selection(), "--", *names)
         return Step(DOC, argv, self.request.folder, surroundings(self.request))
 
     def doc_line(self, text: str, at: float) -> None:
-        self.doc_output.append(text)
+        self.doc_output.append(text[:MESSAGE_MAX])
         match = _DOC_RESULT.match(text)
         if match is None or match["status"] == "FAILED":
             return
@@ -246,10 +258,10 @@ class CargoRun(LibtestRun):
 
     def rerun_line(self, suite: str | None, name: str) -> str | None:
         if suite == DOC:
-            return self.cd() + shlex.join(["cargo", "test", "--doc", "--", name])
+            return self.cd() + shlex.join(["cargo", *self.arguments.toolchain, "test", "--doc", "--", name])
         program = next((one.program for one in self.by_step.values() if one.program.suite == suite), None)
         select = program.select() if program is not None else []
-        return self.cd() + shlex.join(["cargo", "test", *self.arguments.cargo, *select, "--", "--exact", name])
+        return self.cd() + shlex.join(["cargo", *self.arguments.toolchain, "test", *self.arguments.cargo, *select, "--", "--exact", name])
 
 
 class CargoTest:
@@ -267,7 +279,7 @@ class CargoTest:
             if at < 1 or words[0].rsplit("/", 1)[-1] != "cargo" or any(not word.startswith("+") for word in words[1:at]):
                 what = f"`command` is not a line that is plainly `cargo test …`: {request.command!r}."
                 raise refuse(what, 'Set `framework` to "generic" to run any command.', request.command)
-            arguments = read_arguments(words[at + 1 :])
+            arguments = replace(read_arguments(words[at + 1 :]), toolchain=tuple(words[1:at]))
         return CargoRun(project, request, Wanted(name=request.test, exact=request.exact), self.hint(), cargo, arguments)
 
     def rerun(self, project: Project, request: Request, test: str) -> Request:

@@ -25,7 +25,7 @@ from strobe.model.testing import Candidate, Failure, NoTests, TestCase, TestStat
 LIST: Final = "list"
 TESTS: Final = "tests"
 EXAMPLE: Final = "Add to CMakeLists.txt: enable_testing(), add_executable(sum_test sum_test.c), add_test(NAME sum COMMAND sum_test)"
-_BEGAN: Final = re.compile(r"^ *Start +(?P<number>\d+): ")
+_BEGAN: Final = re.compile(r"^ *Start +(?P<number>\d+): (?P<name>.*)$")
 _ENDED: Final = re.compile(r"^ *\d+/\d+ +Test +#(?P<number>\d+): (?P<rest>.*)$")
 _HOW: Final = re.compile(r"(?P<how>Passed|\*\*\*[A-Za-z][^0-9]*?|[A-Z][a-z]+ [a-z]+\*\*\*Exception:?) +(?P<seconds>[\d.]+) sec")
 _SIGNALS: Final = {"SegFault": "SIGSEGV", "Illegal": "SIGILL", "Numerical": "SIGFPE", "Interrupt": "SIGINT", "aborted": "SIGABRT", "killed": "SIGKILL"}
@@ -46,7 +46,8 @@ class CTestRun(SteppedRun):
         super().__init__(project, request, asked, hint)
         self.ctest = ctest
         self.options = tuple(options)
-        self.known: dict[int, Known] = {}
+        self.known: dict[str, Known] = {}
+        self.numbers: dict[int, Known] = {}  # ctest's own, as its output tells them: they count tests that options leave out
         self.listing: list[str] = []
         self.build_lines: deque[str] = deque(maxlen=BUILD_LINES)
         self.signals: dict[str, str] = {}
@@ -93,7 +94,7 @@ class CTestRun(SteppedRun):
             return ()
         self.read_list(listed)
         chosen = [one.name for one in self.known.values() if self.is_chosen(one)]
-        self.names = dict.fromkeys(one.name for one in self.known.values())
+        self.names = dict.fromkeys(self.known)
         self.book.expected = len(chosen)
         if not chosen:
             if self.request.level is not None and self.known and not self.asked.name:
@@ -109,11 +110,11 @@ class CTestRun(SteppedRun):
 
     def read_list(self, listed: Mapping[str, Any]) -> None:
         graph = listed.get("backtraceGraph", {})
-        for number, test in enumerate(listed.get("tests", ()), 1):
+        for test in listed.get("tests", ()):
             properties = {one["name"]: one["value"] for one in test.get("properties", ())}
             node = (graph.get("nodes") or [{}])[test.get("backtrace", 0)]
             file = relative(self.project.root, graph["files"][node["file"]]) if "file" in node else None
-            self.known[number] = Known(test["name"], tuple(properties.get("LABELS", ())), file, node.get("line"))
+            self.known[test["name"]] = Known(test["name"], tuple(properties.get("LABELS", ())), file, node.get("line"))
 
     def is_chosen(self, test: Known) -> bool:
         level = self.request.level
@@ -130,11 +131,11 @@ class CTestRun(SteppedRun):
 
     def told(self, text: str, at: float) -> None:
         began, ended = _BEGAN.match(text), _ENDED.match(text)
-        if began is not None and int(began["number"]) in self.known:
-            test = self.known[int(began["number"])]
+        if began is not None and began["name"] in self.known:
+            test = self.numbers[int(began["number"])] = self.known[began["name"]]
             self.started(test.name, at, suite=self.suite, file=test.file, line=test.line)
-        elif ended is not None and int(ended["number"]) in self.known:
-            self.live_end(self.known[int(ended["number"])], ended["rest"], at)
+        elif ended is not None and int(ended["number"]) in self.numbers:
+            self.live_end(self.numbers[int(ended["number"])], ended["rest"], at)
 
     def live_end(self, test: Known, rest: str, at: float) -> None:
         if (self.suite, test.name) not in self.book.running:
@@ -172,7 +173,7 @@ class CTestRun(SteppedRun):
         self.close()
 
     def reported(self, case: JUnitCase, at: float) -> None:
-        test = next((one for one in self.known.values() if one.name == case.name), None)
+        test = self.known.get(case.name)
         if test is None:
             return
         before = self.book.tests.get((self.suite, case.name))
@@ -223,7 +224,7 @@ class CTestRun(SteppedRun):
             self.crashed(TESTS, Exit(signal=signal), at, [(self.suite, name)])
 
     def rerun_line(self, suite: str | None, name: str) -> str | None:
-        return shlex.join(["ctest", "--test-dir", self.folder, "-R", f"^{escaped(name)}$", "--output-on-failure"])
+        return shlex.join(["ctest", "--test-dir", self.folder, *self.options, "-R", f"^{escaped(name)}$", "--output-on-failure"])
 
     def traces(self, failure: Failure) -> list[str]:
         return suggested_traces(failure.stack_trace, None, None, re.findall(r"\w+", failure.name))

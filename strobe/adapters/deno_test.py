@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -14,17 +13,15 @@ from strobe.adapters.levels import test_files
 from strobe.adapters.narrated import Plan
 from strobe.adapters.packages import Package, parsed, surroundings, tool
 from strobe.adapters.reported import ReportedRun
-from strobe.adapters.scripts import Script, script_of, split_positional, without
+from strobe.adapters.scripts import Script, script_of
 from strobe.adapters.v8 import message_of, plain
 from strobe.adapters.wanted import SEPARATOR, Wanted, inside, js_escape, relative
 from strobe.model.testing import Candidate, NoTests, TestCase
 
 STDERR_LINES = 60
+ERROR_LINES = 400
 LOOKED_AT_MAX = 40
 _PATTERNS = ("**/*_test.*", "**/*.test.*", "**/test.*", "**/__tests__/**/*.*")
-_FLAGS = ("--watch", "--coverage", "--clean", "--doc", "--hide-stacktraces", "--inspect", "--inspect-brk", "--inspect-wait", "--no-run", "--permit-no-files")
-_VALUED = ("--reporter", "--junit-path", "--filter")
-_TAKE_A_VALUE = ("-c", "--config", "--import-map", "--ignore", "--preload", "--require", "--env-file", "--cert", "--seed", "--ext", "--location", "--lock")
 _UNCAUGHT = re.compile(r"^(\S.*) \(uncaught error\)$")
 _PLACE = re.compile(r"at (file://\S+?):\d+:\d+")
 
@@ -57,7 +54,7 @@ class DenoRun(ReportedRun):
                 message = re.sub(r"^error: (?:\(in promise\) )?", "", message_of(said).split("\n")[0])
                 self.on_error({"kind": "file", "file": self.uncaught, "message": message, "stack": said}, at)
             self.uncaught = None
-        elif self.uncaught is not None:
+        elif self.uncaught is not None and len(self.told) < ERROR_LINES:
             self.told.append(text)
 
     def path_of(self, case: JUnitCase) -> Sequence[str]:
@@ -74,8 +71,8 @@ class DenoRun(ReportedRun):
 
     def rerun_line(self, file: str | None, name: str, path: Sequence[str]) -> str | None:
         local = relative(self.folder, file) if file is not None and self.folder != "." else file
-        words = ["deno", "test", *self.plan.rerun.get("options", "").split(), "--filter", whole_names(path), *([f"./{local}"] if local else [])]
-        return self.plan.rerun.get("cd", "") + shlex.join(words)
+        words = ["deno", "test", *self.plan.options, "--filter", whole_names(path), *([f"./{local}"] if local else [])]
+        return self.shell(*words)
 
     def explain(self, exit: Exit) -> None:
         """Modules that can't be read or checked end deno before any test."""
@@ -97,6 +94,9 @@ class DenoTest(JavaScriptAdapter):
     module = ""
     runner = ("deno", "test")
     config = ()
+    takes = ("-c", "--config", "--import-map", "--ignore", "--preload", "--require", "--env-file", "--cert", "--seed", "--ext", "--location", "--lock")
+    valued = ("--reporter", "--junit-path", "--filter")
+    flags = ("--watch", "--coverage", "--clean", "--doc", "--hide-stacktraces", "--inspect", "--inspect-brk", "--inspect-wait", "--no-run", "--permit-no-files")
     example = (
         "Add sum_test.ts:\n  import { assertEquals } from 'jsr:@std/assert'\n  Deno.test('adds', () => assertEquals(1 + 1, 2))\n"
         "It runs by: deno test"
@@ -133,7 +133,7 @@ class DenoTest(JavaScriptAdapter):
         return tasks(project, folder)
 
     def step(self, project: Project, request: Request, script: Script, asked: Wanted, files: Sequence[str] | None) -> Step:
-        options, positional = split_positional(without(script.args, _FLAGS, _VALUED), _TAKE_A_VALUE)
+        options, positional = self.arguments(script)
         report = f"{request.work.rstrip('/')}/deno.xml"
         chosen = [f"./{file}" for file in files] if files is not None else positional
         around = request.work.rstrip("/").rpartition("/")[0] or "/"
@@ -154,10 +154,6 @@ class DenoTest(JavaScriptAdapter):
         texts = (project.read(inside(folder, file), 1 << 17) or "" for file in self.test_files(project, folder)[:LOOKED_AT_MAX])
         whole = any(re.search(r"Deno\.test(?:\.\w+)?\([^'\"`]{0,80}(['\"`])(?:(?!\1).)*" + re.escape(first), text) for text in texts)
         return [f"--filter={first}"] if whole else []
-
-    def reruns(self, project: Project, request: Request, script: Script) -> Mapping[str, str]:
-        options, _ = split_positional(without(script.args, _FLAGS, _VALUED), _TAKE_A_VALUE)
-        return {**super().reruns(project, request, script), "options": " ".join(options)}
 
     def run(self, project: Project, request: Request, plan: Plan) -> DenoRun:
         return DenoRun(project, request, plan, self.hint(project))

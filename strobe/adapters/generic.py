@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,9 @@ from strobe.model.testing import Candidate, Failure, NoTests, TestCase, TestStat
 
 TESTS: Final = "tests"
 LINES_MAX: Final = 2000
+LINE_MAX: Final = 2000
 FAILURES_MAX: Final = 20
+REPORT_BYTES: Final = 8 << 20
 # Names that JUnit files have by custom; those that are new or have changed are the run's.
 REPORTS: Final = (
     "junit.xml", "report.xml", "test-results.xml", "test-report.xml", "results.xml", "TEST-results.xml", "test-results/junit.xml", "reports/junit.xml",
@@ -78,19 +81,21 @@ class GenericRun(SteppedRun):
         return self.keep([Step(TESTS, ("/bin/sh", "-c", self.command), self.request.folder, surroundings(self.request))])
 
     def reports(self) -> dict[str, str]:
+        """JUnit files of the project, with what tells one from its next version."""
         found = {}
         paths = [inside(self.folder, name) for name in REPORTS]
         for pattern in _REPORT_FILES:
             paths += self.project.files(inside(self.folder, pattern), 200)
         for path in dict.fromkeys(paths):
-            text = self.project.read(path, 8 << 20)
+            text = self.project.read(path, REPORT_BYTES)
             if text is not None and re.search(r"<testsuites?\b", text[:2000]):
-                found[path] = text
+                found[path] = hashlib.sha256(text.encode()).hexdigest()
         return found
 
     def on_line(self, step: str, stream: Stream, text: str, at: float) -> None:
         if (None, self.name) not in self.book.running and not self.tap.is_tap and not self.book.tests:
             self.started(self.name, at)
+        text = text[:LINE_MAX]
         self.said.append(plain(text))
         if stream != "stdout":
             return
@@ -136,8 +141,9 @@ class GenericRun(SteppedRun):
         return ()
 
     def read_reports(self, at: float) -> bool:
-        changed = {path: text for path, text in self.reports().items() if self.before.get(path) != text}
-        for path, text in changed.items():
+        changed = [path for path, digest in self.reports().items() if self.before.get(path) != digest]
+        for path in changed:
+            text = self.project.read(path, REPORT_BYTES) or ""
             try:
                 cases = read_junit(text if "<testsuites" in text[:2000] else f"<testsuites>{re.sub(r'^<[?].*?[?]>', '', text.strip())}</testsuites>")
             except ValueError as broken:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
-from strobe.adapters.book import OUTPUT_MAX
+from strobe.adapters.book import Said
 from strobe.adapters.stepped import SteppedRun, surroundings
 from strobe.adapters.wanted import Wanted, inside, relative
 from strobe.model.testing import Failure, Frame, NoTests, TestCase, TestStatus
@@ -49,10 +49,10 @@ class GoRun(SteppedRun):
         self.go = go
         self.options = tuple(options)
         self.packages = tuple(packages) or ("./...",)
-        self.output: dict[tuple[str, str], list[str]] = {}
-        self.sizes: dict[tuple[str, str], int] = {}
+        self.output: dict[tuple[str, str], Said] = {}
+        self.late: dict[tuple[str, str], str] = {}  # output of tests whose end was only printed: it may have been printed by the test itself
         self.seen: dict[str, Package] = {}
-        self.build_lines: list[str] = []
+        self.build_lines: deque[str] = deque(maxlen=BUILD_LINES)
         self.plain: deque[str] = deque(maxlen=BUILD_LINES)
         self.listed: dict[str, list[str]] = {}
         self.others_failed: set[str] = set()  # packages where tests failed that were not asked for
@@ -161,17 +161,24 @@ class GoRun(SteppedRun):
         if action == "run":
             if not self.is_real(package, key[1]):
                 return
-            self.output[key] = []
+            self.output[key] = Said()
             self.started(key[1], at, suite=package, file=self.file_of(package, key[1]))
         elif action == "output":
             self.said(key, str(event.get("Output", "")))
             self.late_end(package, str(event.get("Output", "")), at)
-        elif action in ("pass", "fail", "skip") and key in self.book.running:
-            self.test_ended(key, str(action), event.get("Elapsed"), at)
+        elif action in ("pass", "fail", "skip"):
+            if key in self.late:  # go's own word
+                self.output[key] = Said()
+                self.output[key].add(self.late.pop(key))
+                self.started(key[1], at, suite=package, file=self.file_of(package, key[1]))
+            if key in self.book.running:
+                self.test_ended(key, str(action), event.get("Elapsed"), at)
 
     def late_end(self, package: str, text: str, at: float) -> None:
         late = _LATE_END.search(text)
         if late is not None and (package, late["name"]) in self.book.running:
+            key = (package, late["name"])
+            self.late[key] = self.output[key].text() if key in self.output else ""
             self.test_ended((package, late["name"]), late["status"].lower(), float(late["seconds"]), at)
 
     def is_real(self, package: str, name: str) -> bool:
@@ -184,13 +191,12 @@ class GoRun(SteppedRun):
             seen.build_failed = True
 
     def said(self, key: tuple[str, str], text: str) -> None:
-        self.sizes[key] = self.sizes.get(key, 0) + len(text)
-        if self.sizes[key] <= OUTPUT_MAX and not re.match(r"^ *(?:===|---) (?:RUN|PAUSE|CONT|NAME|PASS|FAIL|SKIP)\b", text):
-            self.output.setdefault(key, []).append(text)
+        if not re.match(r"^ *(?:===|---) (?:RUN|PAUSE|CONT|NAME|PASS|FAIL|SKIP)\b", text):
+            self.output.setdefault(key, Said()).add(text)
 
     def test_ended(self, key: tuple[str, str], action: str, seconds: float | None, at: float) -> None:
         package, name = key
-        output = "".join(self.output.pop(key, []))
+        output = self.output.pop(key, Said()).text()
         status = {"pass": TestStatus.PASSED, "fail": TestStatus.FAILED, "skip": TestStatus.SKIPPED}[action]
         if not self.counts(name):
             self.book.running.pop((package, name), None)
@@ -280,7 +286,7 @@ class GoRun(SteppedRun):
             seen.build_failed = True
             return
         keys = [key for key in self.book.running if key[0] == package]
-        said = "\n".join([*seen.lines, *("".join(self.output.get((package, key[1]), ())) for key in keys)])
+        said = "\n".join([*seen.lines, *(self.output[key].text() for key in keys if key in self.output)])
         signal = _SIGNAL.search(said)
         code = re.search(r"^exit status (\d+)$", said, re.M)
         failed = any(case.suite == package and case.status is TestStatus.FAILED for case in self.book.tests.values())

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
-from strobe.adapters.book import OUTPUT_MAX
+from strobe.adapters.book import Said
 from strobe.adapters.cpp_project import candidates
 from strobe.adapters.native_frames import place
 from strobe.adapters.program_run import Program, ProgramRun
@@ -38,8 +38,7 @@ class Speaking:
     """What a program printed since its test began."""
 
     name: str
-    lines: list[str] = field(default_factory=list)
-    size: int = 0
+    said: Said = field(default_factory=Said)
 
 
 class GoogleTestRun(ProgramRun):
@@ -94,12 +93,11 @@ class GoogleTestRun(ProgramRun):
         if ended is not None and ended["name"] == speaking.name:
             del self.speaking[program.suite]
             self.live_end(program, speaking, _STATUSES[ended["status"]], float(ended["ms"]), at)
-        elif speaking.size < OUTPUT_MAX:
-            speaking.size += len(text) + 1
-            speaking.lines.append(text)
+        else:
+            speaking.said.add(text + "\n")
 
     def live_end(self, program: Program, speaking: Speaking, status: TestStatus, ms: float, at: float) -> None:
-        output = "\n".join(speaking.lines)
+        output = speaking.said.text().removesuffix("\n")
         parts = self.parts(output)
         reason = next((message for kind, _, _, message in parts if kind == "Skipped"), None)
         if reason is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -11,11 +12,13 @@ from strobe.adapters.adapter import Project, Request, Step
 from strobe.adapters.levels import files_of_level, test_files
 from strobe.adapters.narrated import NarratedRun, Plan
 from strobe.adapters.packages import Package, entry, existing, installer, module_folder, package_in, packages, parsed, surroundings, tool
-from strobe.adapters.scripts import Script, has_level, read_command, script_of
+from strobe.adapters.scripts import Script, has_level, read_command, script_of, split_positional, without
 from strobe.adapters.wanted import Wanted, inside, relative, wanted
 from strobe.model.testing import Candidate, NoTests
 
+REPORTING = ("--reporter", "--reporters", "-R", "-O", "--reporter-option", "--reporter-options", "--outputFile")  # not for rerun commands
 TESTS: str = "tests"  # the step that runs them
+BESIDE = "STROBE_TEST_BESIDE"  # set: our reporter brings those of the project's configuration, which a reporter on the command line replaces
 
 
 class JavaScriptAdapter:
@@ -25,6 +28,9 @@ class JavaScriptAdapter:
     module: str  # the npm package with its program
     runner: tuple[str, ...]  # as scripts call it
     config: tuple[str, ...]  # stems of its configuration files
+    flags: tuple[str, ...]  # options that a run of ours leaves out
+    valued: tuple[str, ...]  # such with a value
+    takes: tuple[str, ...]  # other options whose value may be a word of its own
     example: str  # a first test, and the command that runs it
 
     def detect(self, project: Project) -> Sequence[Candidate]:
@@ -69,7 +75,8 @@ class JavaScriptAdapter:
         files = self.files(project, folder, request, asked, package)
         main = self.step(project, request, script, asked, files)
         steps = (*self.preparation(request, script), main)
-        return self.run(project, request, Plan(self.name, steps, asked, self.reruns(project, request, script)))
+        options = without(self.arguments(script)[0], (), REPORTING)
+        return self.run(project, request, Plan(self.name, steps, asked, rerun_start(project, request, script), tuple(options)))
 
     def package(self, project: Project, folder: str) -> Package:
         return package_in(project, folder) or Package(folder, {})
@@ -124,9 +131,9 @@ class JavaScriptAdapter:
     def hint(self, project: Project) -> NoTests:
         return self.no_tests(project) or NoTests(project="JavaScript", hint=f"No {self.name} tests yet. {self.example}")
 
-    def reruns(self, project: Project, request: Request, script: Script) -> Mapping[str, str]:
-        """Words of a rerun command, for the run."""
-        return {"cd": "" if relative(project.root, request.folder) == "." else f"cd {shlex.quote(relative(project.root, request.folder))} && "}
+    def arguments(self, script: Script) -> tuple[list[str], list[str]]:
+        """(options, positional arguments) of a script, without what a run of ours says otherwise."""
+        return split_positional(without(script.args, self.flags, self.valued), self.takes)
 
     # Each runner's own
 
@@ -137,12 +144,22 @@ class JavaScriptAdapter:
         raise NotImplementedError
 
 
-def version(project: Project, folder: str, module: str) -> int:
-    """Major version of an installed package; 0 where it can't be known."""
+def rerun_start(project: Project, request: Request, script: Script) -> str:
+    """What a rerun command begins with: the folder, and the script's variables."""
+    folder = relative(project.root, request.folder)
+    variables = dict(script.env)
+    if script.program_args:
+        variables["NODE_OPTIONS"] = " ".join([variables.get("NODE_OPTIONS", ""), *script.program_args]).strip()
+    cd = "" if folder == "." else f"cd {shlex.quote(folder)} && "
+    return cd + "".join(f"{name}={shlex.quote(value)} " for name, value in variables.items())
+
+
+def version(project: Project, folder: str, module: str) -> tuple[int, int]:
+    """Major and minor version of an installed package; (0, 0) where it can't be known."""
     place = module_folder(project, folder, module)
     manifest = parsed(project.read(f"{place}/package.json") or "") if place is not None else None
-    text = str((manifest or {}).get("version", "0"))
-    return int(text.split(".")[0]) if text.split(".")[0].isdigit() else 0
+    match = re.match(r"(\d+)\.(\d+)", str((manifest or {}).get("version", "")))
+    return (int(match[1]), int(match[2])) if match is not None else (0, 0)
 
 
 def reporter(request: Request, file: str) -> str:

@@ -1,34 +1,27 @@
-"""jest 26 to 30: agent/reporters/jest.cjs tells what happens, beside the default reporter."""
+"""jest 26 to 30: agent/reporters/jest.cjs tells what happens, and adds the reporters that the project's configuration names."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from strobe.adapters.adapter import Exit, Project, Request, Step
-from strobe.adapters.javascript import TESTS, JavaScriptAdapter, reporter
+from strobe.adapters.javascript import BESIDE, TESTS, JavaScriptAdapter, reporter
 from strobe.adapters.narrated import NarratedRun, Plan
 from strobe.adapters.packages import Package, surroundings
-from strobe.adapters.scripts import Script, split_positional, without
+from strobe.adapters.scripts import Script
 from strobe.adapters.wanted import Wanted, inside, js_escape, relative
 from strobe.model.testing import Candidate
 
-_FLAGS = ("--watch", "--watchAll", "--coverage", "--collectCoverage", "--silent", "--verbose", "--json", "--runTestsByPath", "-o", "--onlyChanged", "--debug")
-_VALUED = ("--reporters", "--outputFile", "-t", "--testNamePattern", "--coverageDirectory", "--coverageReporters")
-_TAKE_A_VALUE = (
-    "-c", "--config", "--rootDir", "--roots", "--cacheDirectory", "-w", "--maxWorkers", "--env", "--testEnvironment", "--selectProjects", "--testTimeout",
-    "--shard", "--preset", "--projects",
-)  # fmt: skip
 _TERMINATED = re.compile(r"worker process \(pid=(\d+)\) was terminated by another process: signal=(\w+)")
 
 
 class JestRun(NarratedRun):
     def rerun_line(self, file: str | None, name: str, path: Sequence[str]) -> str | None:
         local = relative(self.folder, file) if file is not None and self.folder != "." else file
-        words = ["npx", "jest", *(["--runTestsByPath", local] if local else []), "-t", f"^{js_escape(' '.join(path))}$"]
-        return self.plan.rerun.get("cd", "") + shlex.join(words)
+        words = ["npx", "jest", *self.plan.options, *(["--runTestsByPath", local] if local else []), "-t", f"^{js_escape(' '.join(path))}$"]
+        return self.shell(*words)
 
     def on_error(self, event: Mapping[str, Any], at: float) -> None:
         """A worker that died is told as an error of its file."""
@@ -53,6 +46,14 @@ class Jest(JavaScriptAdapter):
     module = "jest"
     runner = ("jest",)
     config = ("jest.config",)
+    takes = (
+        "-c", "--config", "--rootDir", "--roots", "--cacheDirectory", "-w", "--maxWorkers", "--env", "--testEnvironment", "--selectProjects", "--testTimeout",
+        "--shard", "--preset", "--projects", "--reporters",
+    )  # fmt: skip
+    valued = ("--outputFile", "-t", "--testNamePattern", "--coverageDirectory", "--coverageReporters")
+    flags = (
+        "--watch", "--watchAll", "--coverage", "--collectCoverage", "--silent", "--verbose", "--json", "--runTestsByPath", "-o", "--onlyChanged", "--debug",
+    )  # fmt: skip
     example = (
         "Add sum.test.js:\n  test('adds', () => { expect(1 + 1).toBe(2) })\n"
         "and install it: npm install --save-dev jest. It runs by: npx jest"
@@ -67,15 +68,16 @@ class Jest(JavaScriptAdapter):
         return found
 
     def step(self, project: Project, request: Request, script: Script, asked: Wanted, files: Sequence[str] | None) -> Step:
-        options, positional = split_positional(without(script.args, _FLAGS, _VALUED), _TAKE_A_VALUE)
+        options, positional = self.arguments(script)
         pattern = asked.pattern()
         chosen = ["--runTestsByPath", *files] if files is not None else positional
+        own = any(one.split("=")[0] == "--reporters" for one in options)
         argv = [
             *self.node(project, script), self.program(project, request), *options, *(["-t", pattern] if pattern is not None else []),
-            "--reporters=default", f"--reporters={reporter(request, 'jest.cjs')}", "--testLocationInResults", "--passWithNoTests=false",
+            *([] if own else ["--reporters=default"]), f"--reporters={reporter(request, 'jest.cjs')}", "--testLocationInResults", "--passWithNoTests=false",
             "--watchAll=false", "--colors=false", *chosen,
         ]  # fmt: skip
-        return Step(TESTS, tuple(argv), request.folder, surroundings(request, {"NODE_ENV": "test", **script.env}), events=True)
+        return Step(TESTS, tuple(argv), request.folder, surroundings(request, {"NODE_ENV": "test", **script.env, BESIDE: None if own else "1"}), events=True)
 
     def run(self, project: Project, request: Request, plan: Plan) -> NarratedRun:
         return JestRun(project, request, plan, self.hint(project))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 
 from strobe.adapters.adapter import Exit, Project, Request, Step
@@ -11,24 +10,18 @@ from strobe.adapters.javascript import TESTS, JavaScriptAdapter, reporter
 from strobe.adapters.levels import TEST_NAMES, test_files
 from strobe.adapters.narrated import NarratedRun, Plan
 from strobe.adapters.packages import surroundings
-from strobe.adapters.scripts import Script, split_positional, without
+from strobe.adapters.scripts import Script
 from strobe.adapters.v8 import is_foreign, message_of
 from strobe.adapters.wanted import Wanted, js_escape, relative
 
-_FLAGS = ("-w", "--watch", "--inspect", "--inspect-brk", "--dry-run", "-C", "--color", "-c", "-i", "--invert")
 _FILE = re.compile(r"(?:file://)?(/[^\s:()]+\.[cm]?[jt]sx?):\d+")
-_VALUED = ("-f", "--fgrep", "-g", "--grep")
-_TAKE_A_VALUE = (
-    "-r", "--require", "-R", "--reporter", "-O", "--reporter-option", "--reporter-options", "-t", "--timeout", "-s", "--slow", "--extension", "--config",
-    "--package", "-u", "--ui", "--file", "--ignore", "--exclude", "-j", "--jobs", "--retries", "--import", "--loader", "-n", "--node-option",
-)  # fmt: skip
 
 
 class MochaRun(NarratedRun):
     def rerun_line(self, file: str | None, name: str, path: Sequence[str]) -> str | None:
         local = relative(self.folder, file) if file is not None and self.folder != "." else file
-        words = ["npx", "mocha", *([local] if local else []), "-g", f"^{js_escape(' '.join(path))}$"]
-        return self.plan.rerun.get("cd", "") + shlex.join(words)
+        words = ["npx", "mocha", *self.plan.options, *([local] if local else []), "-g", f"^{js_escape(' '.join(path))}$"]
+        return self.shell(*words)
 
     def explain(self, exit: Exit) -> None:
         """mocha has no event for files that can't be loaded: it prints the error and ends."""
@@ -52,13 +45,19 @@ class Mocha(JavaScriptAdapter):
     module = "mocha"
     runner = ("mocha",)
     config = (".mocharc",)
+    takes = (
+        "-r", "--require", "-R", "--reporter", "-O", "--reporter-option", "--reporter-options", "-t", "--timeout", "-s", "--slow", "--extension", "--config",
+        "--package", "-u", "--ui", "--file", "--ignore", "--exclude", "-j", "--jobs", "--retries", "--import", "--loader", "-n", "--node-option",
+    )  # fmt: skip
+    valued = ("-f", "--fgrep", "-g", "--grep")
+    flags = ("-w", "--watch", "--inspect", "--inspect-brk", "--dry-run", "-C", "--color", "-c", "-i", "--invert")
     example = (
         "Add test/sum.js:\n  const assert = require('node:assert')\n  describe('sum', () => { it('adds', () => { assert.equal(1 + 1, 2) }) })\n"
         "and install it: npm install --save-dev mocha. It runs by: npx mocha"
     )
 
     def step(self, project: Project, request: Request, script: Script, asked: Wanted, files: Sequence[str] | None) -> Step:
-        options, positional = split_positional(without(script.args, _FLAGS, _VALUED), _TAKE_A_VALUE)
+        options, positional = self.arguments(script)
         pattern = asked.pattern()
         argv = [
             *self.node(project, script), self.program(project, request), *options, "--require", reporter(request, "mocha.cjs"),

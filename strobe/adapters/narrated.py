@@ -3,7 +3,8 @@
 Events, by `ev`: `run` (cwd, pid, total) · `file`, `fileEnd` (file) · `start` (id, path, file, line, pid) · `left` (id, status: its body is over; provisional)
 · `parent` (id: was no test, or is none any more) · `end` (id, path, file, line, status, ms, reason, failures, output) · `error` (kind file|hook|unhandled,
 message, frames or stack, file, path) · `fileError` (file, code, signal, message, output: its process ended otherwise than by its tests) · `gone` (pid, code,
-signal of a process of the runner's) · `process` (file, pid) · `names` (names of all there are) · `done`. `path` is a test's name after those of its suites.
+signal of a process of the runner's) · `trouble` (message: what the run goes on without) · `process` (file, pid) · `names` (names of all there are) · `done`.
+`path` is a test's name after those of its suites.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 import shlex
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
@@ -33,12 +34,13 @@ _COMPILING: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run does: steps one after the other, the last of which runs the tests. `rerun`: a shell line for (file or None, name)."""
+    """What a run does: steps one after the other, the last of which runs the tests. `rerun`: what a rerun command begins with, a shell's text."""
 
     framework: str
     steps: tuple[Step, ...]
     wanted: Wanted
-    rerun: Mapping[str, str] = field(default_factory=dict)
+    rerun: str = ""
+    options: tuple[str, ...] = ()  # of the project's script, for rerun commands
     is_foreign: bool = False  # a command whose tests may tell nothing
 
 
@@ -114,6 +116,10 @@ class NarratedRun:
 
     def rerun_line(self, file: str | None, name: str, path: Sequence[str]) -> str | None:
         return None
+
+    def shell(self, *words: str) -> str:
+        """A rerun command."""
+        return self.plan.rerun + shlex.join(words)
 
     # Events
 
@@ -228,6 +234,10 @@ class NarratedRun:
         if event.get("signal") or event.get("code"):
             self.gone.append((int(event["pid"]), event.get("code"), event.get("signal")))
 
+    def on_trouble(self, event: Mapping[str, Any], at: float) -> None:
+        """Of our reporter's: what the run goes on without."""
+        self.book.errors.append(str(event.get("message")))
+
     def on_done(self, event: Mapping[str, Any], at: float) -> None:
         self.began = True
         self.book.finished = True
@@ -315,6 +325,8 @@ class NarratedRun:
         elif running or (exit.code and self.began and not self.book.finished):
             _, code, signal = died[0] if died else (0, exit.code, None)
             self.crash(code, signal, at, running)
+        elif exit.code == 0 and self.began and not self.book.finished and not self.plan.is_foreign:
+            self.book.errors.append(f"{self.plan.framework} ended with status 0 before it said that its tests were through: others may not have run.")
         self.explain(exit)
 
     def crash(self, code: int | None, signal: str | None, at: float, during: Sequence[tuple[str | None, str]]) -> None:

@@ -39,6 +39,8 @@ class Known:
 
 
 class NextestRun(LibtestRun):
+    opening = '{"type":'
+
     def __init__(self, project: Project, request: Request, asked: Wanted, hint: NoTests, cargo: str, options: Sequence[str]) -> None:
         super().__init__(project, request, asked, hint)
         self.cargo = cargo
@@ -68,9 +70,7 @@ class NextestRun(LibtestRun):
             elif len(self.stderr) < 2000:
                 self.stderr.append(plain(text))
         elif stream == "stdout":
-            message = message_in(text, '{"type":')
-            if message is not None and message.get("type") == "test":
-                self.told_of(message, at)
+            self.tell(self.messages(step, text), at)
         else:
             match = _PEOPLE.match(plain(text))
             if match is not None:
@@ -131,6 +131,11 @@ class NextestRun(LibtestRun):
             self.started(name, at, suite=known.binary, pid=event.get("pid"))
             self.book.running[(known.binary, name)].pid = event.get("pid")
 
+    def tell(self, messages: Sequence[Mapping[str, Any]], at: float) -> None:
+        for message in messages:
+            if message.get("type") == "test":
+                self.told_of(message, at)
+
     def told_of(self, message: Mapping[str, Any], at: float) -> None:
         """`package::target$name`, with `#2` for a second try."""
         place, _, name = str(message.get("name", "")).partition("$")
@@ -148,6 +153,7 @@ class NextestRun(LibtestRun):
             self.test_ended(known.binary, name, message, at, None)
 
     def tests_ended(self, exit: Exit, at: float) -> None:
+        self.tell(self.rest(TESTS), at)
         for (binary, name), how in self.died.items():
             if how in ("TIMEOUT", "TMT"):
                 self.timed_out(binary, name)

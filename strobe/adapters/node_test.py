@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 
 from strobe.adapters.adapter import Project, Request, Step
@@ -11,17 +10,14 @@ from strobe.adapters.javascript import TESTS, JavaScriptAdapter, reporter
 from strobe.adapters.levels import test_files
 from strobe.adapters.narrated import NarratedRun, Plan
 from strobe.adapters.packages import Package, packages, surroundings
-from strobe.adapters.scripts import Script, script_of, split_positional, without
-from strobe.adapters.wanted import Wanted, inside, js_escape, relative
+from strobe.adapters.scripts import Script, script_of
+from strobe.adapters.wanted import SEPARATOR, Wanted, inside, js_escape, relative
 from strobe.model.testing import Candidate, NoTests
 
 LOOKED_AT_MAX = 60
 _IMPORT = re.compile(r"""(?:from|require\(|import\()?\s*['"]node:test['"]""")
 _PATTERNS = ("**/*.test.*", "**/*-test.*", "**/*_test.*", "**/test-*.*", "**/test.*", "**/test/**/*.*", "**/*.spec.*")
 _CODE = re.compile(r"\.(?:[cm]?js|[cm]?ts)$")
-_FLAGS = ("--watch", "--test-only", "--experimental-test-coverage", "--test-update-snapshots", "--inspect", "--inspect-brk")
-_VALUED = ("--test-reporter", "--test-reporter-destination", "--test-name-pattern", "--test-skip-pattern", "--test-shard")
-_TAKE_A_VALUE = ("--import", "--require", "-r", "--loader", "--experimental-loader", "--env-file", "--conditions", "-C")
 
 
 class NodeTestRun(NarratedRun):
@@ -29,8 +25,8 @@ class NodeTestRun(NarratedRun):
 
     def rerun_line(self, file: str | None, name: str, path: Sequence[str]) -> str | None:
         local = relative(self.folder, file) if file is not None and self.folder != "." else file
-        words = ["node", "--test", f"--test-name-pattern=^{js_escape(path[-1])}$", *([local] if local else [])]
-        return self.plan.rerun.get("cd", "") + shlex.join(words)
+        words = ["node", *self.plan.options, "--test", f"--test-name-pattern=^{js_escape(path[-1])}$", *([local] if local else [])]
+        return self.shell(*words)
 
 
 class NodeTest(JavaScriptAdapter):
@@ -38,6 +34,9 @@ class NodeTest(JavaScriptAdapter):
     module = ""
     runner = ("node",)
     config = ()
+    takes = ("--import", "--require", "-r", "--loader", "--experimental-loader", "--env-file", "--conditions", "-C")
+    valued = ("--test-reporter", "--test-reporter-destination", "--test-name-pattern", "--test-skip-pattern", "--test-shard")
+    flags = ("--watch", "--test-only", "--experimental-test-coverage", "--test-update-snapshots", "--inspect", "--inspect-brk")
     example = (
         "Add sum.test.mjs:\n  import test from 'node:test'\n  import assert from 'node:assert'\n  test('adds', () => { assert.equal(1 + 1, 2) })\n"
         "It runs by: node --test"
@@ -74,7 +73,7 @@ class NodeTest(JavaScriptAdapter):
 
     def step(self, project: Project, request: Request, script: Script, asked: Wanted, files: Sequence[str] | None) -> Step:
         folder = relative(project.root, request.folder)
-        options, positional = split_positional(without(script.args, _FLAGS, _VALUED), _TAKE_A_VALUE)
+        options, positional = self.arguments(script)
         ours = reporter(request, "node_test.mjs")
         argv = [
             *self.node(project, script), *options, f"--import={ours}", "--test",
@@ -88,8 +87,11 @@ class NodeTest(JavaScriptAdapter):
         """Node matches each test's own name, and runs what lies in a suite that matches: each part of a name is a pattern of its own."""
         if asked.name is None:
             return []
-        last = asked.name.rsplit(" > ", 1)[-1]
-        return [f"^{js_escape(last)}$" if asked.exact else js_escape(last)]
+        parts = asked.name.split(SEPARATOR)
+        if not asked.exact:
+            return [js_escape(parts[-1])]
+        # A test's own name may hold a separator.
+        return [f"^{js_escape(SEPARATOR.join(parts[first:]))}$" for first in range(len(parts))]
 
     def expanded(self, project: Project, folder: str, positional: Sequence[str]) -> list[str]:
         """Before Node 21 the shell expanded what scripts name; a folder was searched until then."""

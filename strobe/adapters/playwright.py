@@ -1,33 +1,27 @@
-"""@playwright/test: agent/reporters/playwright.mjs tells what happens, beside the list reporter."""
+"""@playwright/test: agent/reporters/playwright.mjs tells what happens, beside the project's own reporters; before 1.40 instead of them."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from strobe.adapters.adapter import Project, Request, Step
-from strobe.adapters.javascript import TESTS, JavaScriptAdapter, reporter
+from strobe.adapters.javascript import TESTS, JavaScriptAdapter, reporter, version
 from strobe.adapters.narrated import NarratedRun, Plan
 from strobe.adapters.packages import Package, entry, surroundings
-from strobe.adapters.scripts import Script, split_positional, without
+from strobe.adapters.scripts import Script
 from strobe.adapters.wanted import Wanted, js_escape, relative
 
+ADDS_REPORTER = (1, 40)  # from then on at the latest it reads PW_TEST_REPORTER
 _DIED = re.compile(r"worker process exited unexpectedly \(code=(\w+), signal=(\w+)\)")
-_FLAGS = ("--ui", "--headed", "--debug", "--list", "--last-failed", "--pass-with-no-tests", "--quiet")
-_VALUED = ("--reporter", "-g", "--grep", "--ui-port", "--ui-host")
-_TAKE_A_VALUE = (
-    "-c", "--config", "--project", "-j", "--workers", "--timeout", "--retries", "--shard", "--output", "--trace", "--repeat-each",
-    "--global-timeout", "--tsconfig",
-)  # fmt: skip
 
 
 class PlaywrightRun(NarratedRun):
     def rerun_line(self, file: str | None, name: str, path: Sequence[str]) -> str | None:
         local = relative(self.folder, file) if file is not None and self.folder != "." else file
-        words = ["npx", "playwright", "test", *([_path_pattern(local)] if local else []), "-g", f"{js_escape(' '.join(path))}$"]
-        return self.plan.rerun.get("cd", "") + shlex.join(words)
+        words = ["npx", "playwright", "test", *self.plan.options, *([_path_pattern(local)] if local else []), "-g", f"{js_escape(' '.join(path))}$"]
+        return self.shell(*words)
 
     def on_end(self, event: Mapping[str, Any], at: float) -> None:
         died = next((match for one in event.get("failures") or () if (match := _DIED.search(str(one.get("message", ""))))), None)
@@ -50,6 +44,12 @@ class Playwright(JavaScriptAdapter):
     module = "@playwright/test"
     runner = ("playwright", "test")
     config = ("playwright.config",)
+    takes = (
+        "-c", "--config", "--project", "-j", "--workers", "--timeout", "--retries", "--shard", "--output", "--trace", "--repeat-each",
+        "--global-timeout", "--tsconfig", "--reporter",
+    )  # fmt: skip
+    valued = ("-g", "--grep", "--ui-port", "--ui-host")
+    flags = ("--ui", "--headed", "--debug", "--list", "--last-failed", "--pass-with-no-tests", "--quiet")
     example = (
         "Add sum.spec.ts:\n  import { expect, test } from '@playwright/test'\n  test('adds', async () => { expect(1 + 1).toBe(2) })\n"
         "and install it: npm install --save-dev @playwright/test. It runs by: npx playwright test"
@@ -67,18 +67,24 @@ class Playwright(JavaScriptAdapter):
         return super().files(project, folder, request, asked, package)
 
     def step(self, project: Project, request: Request, script: Script, asked: Wanted, files: Sequence[str] | None) -> Step:
-        options, positional = split_positional(without(script.args, _FLAGS, _VALUED), _TAKE_A_VALUE)
+        options, positional = self.arguments(script)
         chosen = [_path_pattern(file) for file in files] if files is not None else positional
         argv = [
             *self.node(project, script), self.program(project, request), "test", *chosen, *options,
-            *(["-g", self.grep(asked)] if asked.name is not None else []), f"--reporter=list,{reporter(request, 'playwright.mjs')}",
+            *(["-g", self.grep(asked)] if asked.name is not None else []),
         ]  # fmt: skip
-        return Step(TESTS, tuple(argv), request.folder, surroundings(request, {"PLAYWRIGHT_HTML_OPEN": "never", **script.env}), events=True)
+        env = {"PLAYWRIGHT_HTML_OPEN": "never", **script.env}
+        ours = reporter(request, "playwright.mjs")
+        if version(project, relative(project.root, request.folder), self.module) >= ADDS_REPORTER:
+            env["PW_TEST_REPORTER"] = ours
+        else:
+            argv.append(f"--reporter=list,{ours}")
+        return Step(TESTS, tuple(argv), request.folder, surroundings(request, env), events=True)
 
     def grep(self, asked: Wanted) -> str:
         """It is matched against project, file and titles, joined by spaces: a whole name has no beginning of its own."""
-        escaped = js_escape(" ".join((asked.name or "").split(" > ")))
-        return f"(?:^| ){escaped}$" if asked.exact else escaped
+        pattern = asked.pattern() or ""
+        return f"(?:^| ){pattern.removeprefix('^')}" if asked.exact else pattern
 
     def run(self, project: Project, request: Request, plan: Plan) -> NarratedRun:
         return PlaywrightRun(project, request, plan, self.hint(project))

@@ -14,6 +14,7 @@ from strobe.adapters.wanted import Wanted, inside, relative
 from strobe.model.testing import Failure, Frame, NoTests, TestCase, TestStatus
 
 TESTS: Final = "tests"
+NONE_RUN: Final = 5  # of pytest; of unittest from Python 3.12 on
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class Progress:
     reason: str | None = None
     output: str | None = None
     failures: list[Failure] = field(default_factory=list)
+    has_parts: bool = False  # subtests of its own failed
 
 
 class PythonRun(SteppedRun):
@@ -83,6 +85,7 @@ class PythonRun(SteppedRun):
             test.status = TestStatus.PASSED
         elif outcome == "failed":
             test.status = TestStatus.FAILED
+            test.has_parts = test.has_parts or event.get("part") is not None
             test.failures.append(self.failure(name, test, event))
             test.output = event.get("output") or test.output
         elif outcome == "skipped" and test.status is TestStatus.PASSED and event.get("part") is None:
@@ -95,7 +98,7 @@ class PythonRun(SteppedRun):
         test = self.open.pop(name, None)
         if test is None:
             return
-        parts = [one for one in test.failures if one.stack_trace]
+        parts = [one for one in test.failures if one.stack_trace or not test.has_parts]  # of a test that only sums up its parts, those
         self.finished_test(
             TestCase(
                 name=name, suite=self.suite(name, test.file), status=test.status, duration_ms=test.ms, file=test.file, line=test.line, reason=test.reason,
@@ -151,7 +154,7 @@ class PythonRun(SteppedRun):
 
     def expected_status(self, code: int) -> bool:
         book = self.book
-        return bool(book.errors or book.crash or book.count(TestStatus.FAILED) or not book.tests)
+        return bool(book.errors or book.crash or book.count(TestStatus.FAILED) or code == NONE_RUN)
 
     def could_not_start(self, step: str, exit: Exit) -> None:
         self.trouble(f"{self.framework} could not start (it ended {how_ended(exit)}):\n{self.last(step)}")

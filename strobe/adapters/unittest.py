@@ -32,9 +32,6 @@ _CASE: Final = re.compile(r"^class \w+\(.*TestCase\)", re.M)
 class UnittestRun(PythonRun):
     framework = "unittest"
 
-    def expected_status(self, code: int) -> bool:
-        return super().expected_status(code) or code == 5  # none were run, from 3.12 on
-
     def could_not_start(self, step: str, exit: Exit) -> None:
         self.trouble(f"unittest could not start (status {exit.code}):\n{self.last(step)}")
 

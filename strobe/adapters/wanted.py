@@ -32,11 +32,11 @@ class Wanted:
         asked, given = flat(self.name), flat(name)
         return asked == given if self.exact else asked in given
 
-    def pattern(self, separator: str = " ") -> str | None:
-        """As a regular expression of JavaScript over names joined by `separator`."""
+    def pattern(self) -> str | None:
+        """As a regular expression of JavaScript over names joined by spaces. A test's own name may hold a separator ("is true when 3 > 2")."""
         if self.name is None:
             return None
-        escaped = js_escape(self.name.replace(SEPARATOR, separator))
+        escaped = f"(?:{SEPARATOR}| )".join(js_escape(part) for part in self.name.split(SEPARATOR))
         return f"^{escaped}$" if self.exact else escaped
 
 
@@ -46,7 +46,8 @@ def flat(name: str) -> str:
 
 
 def js_escape(text: str) -> str:
-    return re.sub(r"[.*+?^${}()|[\]\\/]", r"\\\g<0>", text)
+    """\ufffd stands for half of a surrogate pair, which no argument can hold."""
+    return re.sub(r"[.*+?^${}()|[\]\\/]", r"\\\g<0>", text).replace("\ufffd", ".")
 
 
 def wanted(project: Project, request: Request) -> Wanted:

@@ -25,7 +25,7 @@ def test_recorded_suite() -> None:
     (failure,) = book.failures()
     assert (failure.file, failure.line, failure.message.splitlines()[0]) == ("suite.test.ts", 3, 'expect(received).toBe(expected)')
     assert [(frame.function, frame.file, frame.line) for frame in failure.stack_trace] == [("checked", "suite.test.ts", 3), (None, "suite.test.ts", 8)]
-    assert failure.rerun_command == "bun test ./suite.test.ts -t '^math fails here$'"
+    assert failure.rerun_command == "bun test --timeout 100 ./suite.test.ts -t '^math fails here$'"
     assert failure.suggested_traces == ["checked"]
     assert book.finished and not book.errors and book.crash is None
 

@@ -26,7 +26,7 @@ def test_recorded_suite() -> None:
     (failure,) = book.failures()
     assert (failure.file, failure.line, failure.message.splitlines()[0]) == ("suite.test.js", 2, 'expect(received).toBe(expected) // Object.is equality')
     assert [(frame.function, frame.file, frame.line) for frame in failure.stack_trace] == [(None, "suite.test.js", 2), ("checked", "suite.test.js", 7)]
-    assert failure.rerun_command == "npx jest --runTestsByPath suite.test.js -t '^math fails here$'"
+    assert failure.rerun_command == "npx jest -c j.json --runTestsByPath suite.test.js -t '^math fails here$'"
     assert failure.suggested_traces == ["checked"]
     assert book.finished and not book.errors and book.crash is None
 

@@ -18,7 +18,7 @@ def test_recorded_suite() -> None:
     (failure,) = book.failures()
     assert (failure.file, failure.line, failure.message.splitlines()[0]) == ("suite.spec.cjs", 3, 'Expected values to be strictly equal:')
     assert [(frame.function, frame.file, frame.line) for frame in failure.stack_trace] == [("checked", "suite.spec.cjs", 3), (None, "suite.spec.cjs", 8)]
-    assert failure.rerun_command == "npx mocha suite.spec.cjs -g '^math fails here$'"
+    assert failure.rerun_command == "npx mocha -r ts-node/register suite.spec.cjs -g '^math fails here$'"
     assert failure.suggested_traces == ["checked"]
     assert book.finished and not book.errors and book.crash is None
 

@@ -24,7 +24,7 @@ def test_recorded_suite() -> None:
     (failure,) = book.failures()
     assert (failure.file, failure.line, failure.message.splitlines()[0]) == ("suite.test.mjs", 4, 'Expected values to be strictly equal:')
     assert [(frame.function, frame.file, frame.line) for frame in failure.stack_trace] == [("checked", "suite.test.mjs", 4), (None, "suite.test.mjs", 9)]
-    assert failure.rerun_command == "node --test '--test-name-pattern=^fails here$' suite.test.mjs"
+    assert failure.rerun_command == "node --import tsx --test '--test-name-pattern=^fails here$' suite.test.mjs"
     assert failure.suggested_traces == ["checked"]
     assert book.finished and not book.errors and book.crash is None
 
@@ -48,7 +48,8 @@ def test_command() -> None:
     (step,) = ADAPTER.start(PROJECT, request(test="math > adds", exact=True)).begin()
     assert step.argv == (
         "/bin/node", "--import", "tsx", "--import=/reporters/node_test.mjs", "--test", "--test-reporter=spec", "--test-reporter-destination=stdout",
-        "--test-reporter=/reporters/node_test.mjs", "--test-reporter-destination=stderr", "--test-name-pattern=^adds$", "test/y.js", "test/a/x.ts",
+        "--test-reporter=/reporters/node_test.mjs", "--test-reporter-destination=stderr", "--test-name-pattern=^math > adds$",
+        "--test-name-pattern=^adds$", "test/y.js", "test/a/x.ts",
     )  # fmt: skip
 
 

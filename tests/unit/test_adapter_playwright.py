@@ -24,7 +24,7 @@ def test_recorded_suite() -> None:
     (failure,) = book.failures()
     assert (failure.file, failure.line, failure.message.splitlines()[0]) == ("suite.spec.ts", 3, 'expect(received).toBe(expected) // Object.is equality')
     assert [(frame.function, frame.file, frame.line) for frame in failure.stack_trace] == [("checked", "suite.spec.ts", 3), (None, "suite.spec.ts", 8)]
-    assert failure.rerun_command == "npx playwright test '(?:^|/)suite\\.spec\\.ts$' -g 'math fails here$'"
+    assert failure.rerun_command == "npx playwright test --project=web '(?:^|/)suite\\.spec\\.ts$' -g 'math fails here$'"
     assert failure.suggested_traces == ["checked"]
     assert book.finished and not book.errors and book.crash is None
 
@@ -47,11 +47,18 @@ def test_command() -> None:
     """Files are regular expressions for playwright."""
     (step,) = ADAPTER.start(PROJECT, request(test="a[1].spec.ts::math > adds")).begin()
     assert step.argv == (
-        "/bin/node", "/proj/node_modules/@playwright/test/playwright.js", "test", r"(?:^|/)a\[1\]\.spec\.ts$", "--project=web",
-        "-g", "(?:^| )math adds$", "--reporter=list,/reporters/playwright.mjs",
+        "/bin/node", "/proj/node_modules/@playwright/test/playwright.js", "test", r"(?:^|/)a\[1\]\.spec\.ts$", "--reporter=html", "--project=web",
+        "-g", "(?:^| )math(?: > | )adds$",
     )  # fmt: skip
+    assert step.env["PW_TEST_REPORTER"] == "/reporters/playwright.mjs"
     (whole,) = ADAPTER.start(PROJECT, request(level="e2e")).begin()
     assert "-g" not in whole.argv and whole.env["PLAYWRIGHT_HTML_OPEN"] == "never"
+
+
+def test_version_that_knows_no_reporter_beside() -> None:
+    old = MemoryProject({"package.json": "{}", **installed("@playwright/test", program="playwright", version="1.39.0")})
+    (step,) = ADAPTER.start(old, request()).begin()
+    assert step.argv[-1] == "--reporter=list,/reporters/playwright.mjs" and "PW_TEST_REPORTER" not in step.env
 
 
 def test_detection() -> None:

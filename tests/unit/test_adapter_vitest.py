@@ -28,7 +28,7 @@ def test_recorded_suite() -> None:
     (failure,) = book.failures()
     assert (failure.file, failure.line, failure.message.splitlines()[0]) == ("suite.test.ts", 3, 'expected 4 to be 3 // Object.is equality')
     assert [(frame.function, frame.file, frame.line) for frame in failure.stack_trace] == [("checked", "suite.test.ts", 3), (None, "suite.test.ts", 8)]
-    assert failure.rerun_command == "npx vitest run suite.test.ts -t '^math fails here$'"
+    assert failure.rerun_command == "npx vitest run --config v.ts suite.test.ts -t '^math fails here$'"
     assert failure.suggested_traces == ["checked"]
     assert book.finished and not book.errors and book.crash is None
 
@@ -50,8 +50,8 @@ def test_recorded_file_that_cannot_be_read() -> None:
 def test_command() -> None:
     (step,) = ADAPTER.start(PROJECT, request(test="math > adds (1)")).begin()
     assert step.argv == (
-        "/bin/node", "/proj/node_modules/vitest/vitest.js", "run", "--config", "v.ts", "-t", r"math adds \(1\)",
-        "--reporter=default", "--reporter=/reporters/vitest.mjs", "--includeTaskLocation",
+        "/bin/node", "/proj/node_modules/vitest/vitest.js", "run", "--config", "v.ts", "--reporter=dot",
+        "-t", r"math(?: > | )adds \(1\)", "--reporter=/reporters/vitest.mjs", "--includeTaskLocation",
     )  # fmt: skip
     assert step.events and step.cwd == "/proj" and step.env["CLAUDECODE"] is None
 
