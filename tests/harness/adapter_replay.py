@@ -18,7 +18,8 @@ from urllib.parse import quote
 from strobe.adapters.adapter import Adapter, Exit, Project, Request
 from strobe.adapters.book import Book
 from tests.harness import npm
-from tests.harness.frameworks import FRAMEWORKS, bench
+from tests.harness.javascript_suites import JAVASCRIPT
+from tests.harness.suites import bench
 from tests.harness.test_runs import drive, regex
 
 GOLDEN: Final = Path(__file__).resolve().parents[1] / "golden" / "frameworks"
@@ -90,9 +91,9 @@ def _hangs(book: Book) -> bool:
 
 def record(name: str, stem: str) -> None:
     """Writes GOLDEN/<folder>/<stem>.ndjson. A test that does not end is killed once it runs alone."""
-    framework = next(one for one in FRAMEWORKS if one.name == name)
+    suite = next(one for one in JAVASCRIPT if one.framework == name)
     with tempfile.TemporaryDirectory() as base:
-        at = bench(framework, Path(base), stem)
+        at = bench(suite, Path(base), stem)
         asked = at.request()
         outcome = drive(at.adapter, at.project, asked, kill_when=_hangs, env={"PATH": at.path})
         lines = [json.dumps(entry, ensure_ascii=False) for entry in outcome.recording]
@@ -101,7 +102,7 @@ def record(name: str, stem: str) -> None:
     for path, instead in {**shown, str(npm.node_modules()): "/proj/node_modules"}.items():
         text = text.replace(path, instead)
     text = re.sub(r'hostname=\\"[^"\\]*', 'hostname=\\"host', text)
-    place = GOLDEN / framework.folder / f"{stem}.ndjson"
+    place = GOLDEN / suite.folder / f"{stem}.ndjson"
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(text + "\n")
 

@@ -13,10 +13,11 @@ from pathlib import Path
 BUILD_S = 300
 
 
-def built(*libraries: str, main: str | None = None) -> Callable[[Path], None]:
+def built(*libraries: str, main: str | None = None) -> Callable[[Path, Path], None]:
     """`main`: a source that holds the program's main, compiled once by itself."""
 
-    def prepare(place: Path) -> None:
+    def prepare(place: Path, root: Path) -> None:
+        del root
         if (place / "CMakeLists.txt").exists():
             _run(["cmake", "-S", str(place), "-B", str(place / "build"), "-DCMAKE_BUILD_TYPE=Debug"], place)
             return

@@ -1,4 +1,4 @@
-"""The projects that the conformance tests of the adapters for Python, C++, Rust, Go and plain commands run (tests/targets/frameworks/<folder>)."""
+"""The projects that every adapter's conformance tests run (tests/targets/frameworks/<folder>): the same tests, written for each framework."""
 
 from __future__ import annotations
 
@@ -19,14 +19,23 @@ TARGETS: Final = Path(__file__).resolve().parents[1] / "targets" / "frameworks"
 REPORTERS: Final = Path(__file__).resolve().parents[2] / "agent" / "reporters"
 
 
-def no_preparation(place: Path) -> None:
+ROLES: Final = (
+    "suite", "names", "hang", "spin", "crash", "broken", "empty", "parallel", "retried", "late", "after",
+)  # fmt: skip
+# What is looked at within a role's run: skipped tests and why, the process that runs a test, a failure's stack, a process for each of
+# two at once, that a hook of a file hangs.
+FACTS: Final = ("skips", "reasons", "pids", "stack", "apart", "hooks")
+
+
+def no_preparation(place: Path, root: Path) -> None:
     """Runs as it lies."""
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A framework's projects. `names` gives each role its test's name: adds, fails, skipped, pair (two), prints, quick, hangs, dies, odd (some).
-    `sets` says which files, beside `common`, make the project of a role. `failing` is (file, text of the line that fails)."""
+    """A framework's projects. `names` gives each role its test's name: adds, fails, skipped, pair (two), prints, quick, hangs, spins, dies, retried, odd
+    (some), hooked. `sets` says which files, beside `common`, make the project of a role. `failing` is (file, text of the line that fails).
+    `cannot`: roles and facts that the framework does not have or tell, and why; each other one is tested."""
 
     framework: str
     folder: str
@@ -36,15 +45,16 @@ class Suite:
     failing: tuple[str, str]
     no_match: tuple[str, str]  # a name that is of no test, and a part of the nearest
     trace: str  # one of the patterns that the failure suggests
+    cannot: Mapping[str, str] = field(default_factory=dict)
     part: str = "pair"
     fails_with: str = "4 is not 3"
-    reason: str | None = "left out for now"
-    frame: str | None = "checked"  # a function on the failure's stack; None where the framework tells of none
-    has_lines: bool = True
-    has_pids: bool = False
-    parallel: str | None = None  # the command that runs two tests at once
+    reason: str = "left out for now"
+    frame: str = "checked"  # a function on the failure's stack
+    parallel: str | None = None  # the command that runs two tests at once, where the usual one does not
+    file: str | None = None  # of the odd names, where `test` may be a file
+    after_late: Mapping[str, str] = field(default_factory=lambda: {"quick": "passed"})  # what is told of a process that lives on after its tests
     breaks_all: bool = True  # a file that can't be read keeps the others from running
-    prepare: Callable[[Path], None] = no_preparation
+    prepare: Callable[[Path, Path], None] = no_preparation
     build_folder: str = "."  # of the candidate, within the project's
     dies_by: str | None = "SIGSEGV"
     needs: tuple[str, ...] = ()
@@ -99,7 +109,7 @@ class Bench:
 
 
 def bench(suite: Suite, base: Path, role: str, folder: str = ".") -> Bench:
-    """A project with the files of a role; `folder` is where in it."""
+    """A project with the files of a role; `folder` is where in it. The path holds what a shell and a URL would read otherwise."""
     root = (base / "a project").resolve()
     place = root if folder == "." else root / folder
     place.mkdir(parents=True, exist_ok=True)
@@ -110,6 +120,6 @@ def bench(suite: Suite, base: Path, role: str, folder: str = ".") -> Bench:
         target = place / (name or source)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(TARGETS / suite.folder / source, target)
-    suite.prepare(place)
+    suite.prepare(place, root)
     at = suite.build_folder if folder == "." else folder if suite.build_folder == "." else f"{folder}/{suite.build_folder}"
     return Bench(suite, root, work, at)

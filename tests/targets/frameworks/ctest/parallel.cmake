@@ -1,0 +1,5 @@
+cmake_minimum_required(VERSION 3.20)
+project(shop C)
+enable_testing()
+add_test(NAME meets_left COMMAND sh -c "touch left && while [ ! -e right ]; do sleep 0.02; done")
+add_test(NAME meets_right COMMAND sh -c "touch right && while [ ! -e left ]; do sleep 0.02; done")
