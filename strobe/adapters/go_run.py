@@ -168,8 +168,9 @@ class GoRun(SteppedRun):
             self.late_end(package, str(event.get("Output", "")), at)
         elif action in ("pass", "fail", "skip"):
             if key in self.late:  # go's own word
-                self.output[key] = Said()
-                self.output[key].add(self.late.pop(key))
+                whole = Said()
+                whole.add(self.late.pop(key) + self.output.pop(key, Said()).text())
+                self.output[key] = whole
                 self.started(key[1], at, suite=package, file=self.file_of(package, key[1]))
             if key in self.book.running:
                 self.test_ended(key, str(action), event.get("Elapsed"), at)

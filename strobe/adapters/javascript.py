@@ -11,7 +11,7 @@ from typing import Literal
 from strobe.adapters.adapter import Project, Request, Step
 from strobe.adapters.levels import files_of_level, test_files
 from strobe.adapters.narrated import NarratedRun, Plan
-from strobe.adapters.packages import Package, entry, existing, installer, module_folder, package_in, packages, parsed, surroundings, tool
+from strobe.adapters.packages import Package, adder, entry, existing, installer, module_folder, package_in, packages, parsed, surroundings, tool
 from strobe.adapters.scripts import Script, has_level, read_command, script_of, split_positional, without
 from strobe.adapters.wanted import Wanted, inside, relative, wanted
 from strobe.model.testing import Candidate, NoTests
@@ -58,7 +58,7 @@ class JavaScriptAdapter:
             return None
         confidence = min(98, (90 if script is not None else 80 if config is not None else 70) + 4 * (len(reasons) - 1))
         if module_folder(project, package.folder, self.module) is None:
-            reasons.append("not installed yet")
+            reasons.append(f"not installed yet: run {installer(project) if dependency is not None else f'{adder(project)} {self.module}'}")
         return Candidate(framework=self.name, confidence=confidence, reason="; ".join(reasons), folder=package.folder)
 
     def has_section(self, package: Package) -> bool:

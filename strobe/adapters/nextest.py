@@ -19,6 +19,7 @@ from strobe.model.testing import Candidate, Level, NoTests, TestStatus
 
 LIST: Final = "list"
 TESTS: Final = "tests"
+INSTALL: Final = "Install it: cargo install cargo-nextest --locked."
 CONFIG: Final = ".config/nextest.toml"
 NO_TESTS: Final = 4
 # Whatever the machine: only its own is looked at.
@@ -57,8 +58,7 @@ class NextestRun(LibtestRun):
     def filter(self) -> list[str]:
         parts = []
         if self.asked.name is not None:
-            name = re.sub(r"[()\\]", r"\\\g<0>", self.asked.name)
-            parts.append(f"test({'=' if self.asked.exact else '~'}{name})")
+            parts.append(f"test({'=' if self.asked.exact else '~'}{escaped(self.asked.name)})")
         if self.request.level is not None:
             parts.append(LEVELS[self.request.level])
         return ["-E", " & ".join(parts)] if parts else []
@@ -176,7 +176,12 @@ class NextestRun(LibtestRun):
             self.book.tests[(binary, name)] = case.model_copy(update={"failures": [case.failures[0].model_copy(update={"message": message})]})
 
     def rerun_line(self, suite: str | None, name: str) -> str | None:
-        return self.cd() + shlex.join(["cargo", "nextest", "run", *self.options, "-E", f"binary_id(={suite}) & test(={name})"])
+        return self.cd() + shlex.join(["cargo", "nextest", "run", *self.options, "-E", f"binary_id(={escaped(suite or '')}) & test(={escaped(name)})"])
+
+
+def escaped(text: str) -> str:
+    """For nextest's filtersets, which know few escapes."""
+    return re.sub(r"[\\),]", r"\\\g<0>", text)
 
 
 LEVELS: Final[Mapping[Level, str]] = {
@@ -189,22 +194,24 @@ class Nextest(CargoTest):
 
     def detect(self, project: Project) -> Sequence[Candidate]:
         """Where a project configures it, it is its own choice; elsewhere cargo test comes first, though it is there."""
-        if project.program("cargo-nextest") is None:
-            return []
+        is_here = project.program("cargo-nextest") is not None
         folders = [path.removesuffix(CONFIG).rstrip("/") or "." for path in project.files(f"**/{CONFIG}", 20)]
         if project.exists(CONFIG) and "." not in folders:
             folders.append(".")
         found = []
-        for one in candidates(project, self.name, 90, ("cargo-nextest is installed",)):
+        for one in candidates(project, self.name, 90, ("cargo-nextest is installed",) if is_here else ()):
             config = next((folder for folder in folders if folder == "." or one.folder == folder or one.folder.startswith(folder + "/")), None)
+            if config is None and not is_here:
+                continue
             reason = f"{inside(config, CONFIG)} configures it; {one.reason}" if config is not None else one.reason
-            confidence = min(99, one.confidence + 4) if config is not None else 55
+            reason += "" if is_here else f"; not installed. {INSTALL}"
+            confidence = min(99, one.confidence + 4) if config is not None and is_here else 55
             found.append(one.model_copy(update={"confidence": confidence, "reason": reason}))
         return found
 
     def start(self, project: Project, request: Request) -> NextestRun:  # type: ignore[override]  # the same protocol, another run
         cargo = tool(project, "cargo", "Install Rust.")
-        tool(project, "cargo-nextest", "Install cargo-nextest.")
+        tool(project, "cargo-nextest", INSTALL)
         options: list[str] = []
         if request.command is not None:
             words = command_words(request.command)

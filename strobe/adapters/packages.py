@@ -13,6 +13,7 @@ from strobe.adapters.wanted import inside
 from strobe.errors import Code, StrobeError
 
 PACKAGES_MAX: Final = 200
+HOW: Final = {"node": " (nodejs.org, or the system's package nodejs)", "bun": " (npm install -g bun)", "deno": " (npm install -g deno)"}
 _LEVELS_UP: Final = 6  # above the project: a package of a monorepo may be opened alone
 # They change what a runner prints or runs: bun hides passing tests from agents, debuggers' variables stop a test's process, a runner's own mark
 # makes a nested one believe that it is a worker.
@@ -97,7 +98,10 @@ def entry(project: Project, folder: str, module: str, command: str) -> str:
     place = module_folder(project, folder, module)
     if place is None:
         where = "the project" if folder == "." else folder
-        next_step = f"Install the project's packages first ({installer(project)})."
+        known = package_in(project, folder) or Package(folder, {})
+        whole = package_in(project, ".") or known
+        is_named = known.depends(module) or whole.depends(module)
+        next_step = f"Install the project's packages first ({installer(project)})." if is_named else f"Add it: {adder(project)} {module}"
         raise StrobeError(Code.VALIDATION_ERROR, f"{module} is not installed in {where}.", next_step, value=module)
     manifest = parsed(project.read(f"{place}/package.json") or "") or {}
     programs = manifest.get("bin")
@@ -121,11 +125,17 @@ def installer(project: Project) -> str:
     return "npm install"
 
 
+def adder(project: Project) -> str:
+    """The command that adds a package for development, before its name."""
+    manager = installer(project).split()[0]
+    return "npm install --save-dev" if manager == "npm" else f"{manager} add --dev" if manager == "bun" else f"{manager} add -D"
+
+
 def tool(project: Project, name: str) -> str:
     """Absolute path of a program; node_modules/.bin holds some that no PATH names."""
     found = project.program(name)
     if found is None:
-        raise StrobeError(Code.VALIDATION_ERROR, f"{name} is not on the PATH.", f"Install {name}, or give `env` a PATH that has it.", value=name)
+        raise StrobeError(Code.VALIDATION_ERROR, f"{name} is not on the PATH.", f"Install it{HOW.get(name, '')}, or give `env` a PATH with it.", value=name)
     return found
 
 

@@ -35,10 +35,16 @@ class PytestRun(PythonRun):
             return bool(self.book.errors)
         return super().expected_status(code)
 
+    def install(self) -> str:
+        """The command that adds it to the project's Python."""
+        manager = self.rerun_words[0] if self.rerun_words else ""
+        adds = {"uv": "uv sync, or uv add --dev pytest", "poetry": "poetry install, or poetry add --group dev pytest"}
+        return adds.get(manager) or shlex.join([*self.rerun_words[:-2], "-m", "pip", "install", "pytest"])
+
     def could_not_start(self, step: str, exit: Exit) -> None:
         said = self.last(step)
         if "No module named pytest" in said:
-            said = f"pytest is not installed for {self.first.argv[0]}. Install it there, or give `command`.\n{said}"
+            said = f"pytest is not installed for {self.first.argv[0]}. Install it there: {self.install()}. Or give `command`.\n{said}"
         self.trouble(f"pytest could not start (status {exit.code}): {said}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from strobe.adapters.adapter import Exit
 from strobe.adapters.go_run import GoRun
 from strobe.adapters.go_test import GoTest
@@ -57,3 +59,40 @@ def test_stopped_in_the_middle() -> None:
     assert len(names) == 1
     run.finish(9000)
     assert all(case.status is TestStatus.STUCK for case in run.book.tests.values() if case.name in names)
+
+
+def started() -> GoRun:
+    run = GoTest().start(MemoryProject(FILES, ("go",)), request())
+    run.begin()
+    say(run, Action="run", Test="TestFail")
+    return run
+
+
+def say(run: GoRun, **event: object) -> None:
+    run.line("tests", "stdout", json.dumps({"Package": "ex.com/x", **event}), 2)
+
+
+def test_a_printed_end_is_not_believed_against_gos_own() -> None:
+    run = started()
+    say(run, Action="output", Test="TestFail", Output="so far --- PASS: TestFail (0.00s)\n")
+    say(run, Action="output", Test="TestFail", Output="    a_test.go:5: want 3 got 4\n")
+    say(run, Action="fail", Test="TestFail", Elapsed=0.5)
+    say(run, Action="fail")
+    run.ended("tests", Exit(code=1), {}, 9)
+    (failure,) = run.book.failures()
+    assert (failure.file, failure.line, failure.message) == ("a_test.go", 5, "want 3 got 4") and not run.book.errors
+
+
+def test_a_failure_after_much_output() -> None:
+    """100 MB of it cost what is kept: its beginning and its end."""
+    run = started()
+    line = "x" * 9_999 + "\n"
+    for _ in range(10_000):
+        run.said(("ex.com/x", "TestFail"), line)
+    kept = run.output[("ex.com/x", "TestFail")]
+    assert sum(map(len, kept._head)) + sum(map(len, kept._tail)) < 100_000
+    say(run, Action="output", Test="TestFail", Output="    a_test.go:5: want 3 got 4\n")
+    say(run, Action="fail", Test="TestFail", Elapsed=0.5)
+    (failure,) = run.book.failures()
+    assert (failure.file, failure.line, failure.message) == ("a_test.go", 5, "want 3 got 4")
+    assert "characters left out" in (run.book.tests[("ex.com/x", "TestFail")].output or "")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from strobe.adapters.adapter import Exit
 from strobe.adapters.cargo_project import Asked, named, read_arguments
 from strobe.adapters.cargo_test import CargoRun, CargoTest
@@ -110,3 +114,48 @@ def test_documentation_tests() -> None:
         run.line("doc tests", "stdout", line, 1)
     ((_, case),) = run.book.tests.items()
     assert (case.name, case.file, case.line, case.status) == ("src/lib.rs - add (line 1)", "src/lib.rs", 1, TestStatus.PASSED)
+
+
+def event(name: str, what: str, stdout: str | None = None) -> str:
+    said = f', "exec_time": 0.5, "stdout": {json.dumps(stdout)}' if stdout is not None else ""
+    return f'{{ "type": "test", "name": "{name}", "event": "{what}"{said} }}'
+
+
+def test_a_printed_success_is_not_believed_against_the_failure() -> None:
+    """A test that writes to its standard output by itself may write what looks like its own end."""
+    run, step = running("lib_json_bootstrap.out", TESTS)
+    name = "tests::ok"
+    run.line(step, "stdout", event(name, "failed", "thread 'tests::ok' panicked at src/lib.rs:3:5:\nboom\n"), 6)
+    run.ended(step, Exit(code=101), {}, 7)
+    assert run.book.tests[("rx", name)].status is TestStatus.FAILED
+
+
+def test_a_status_that_no_failure_explains() -> None:
+    run, step = running("lib_json_bootstrap.out", ("tests::ok",))
+    run.ended(step, Exit(code=101), {}, 7)
+    assert run.book.tests[("rx", "tests::ok")].status is TestStatus.PASSED
+    assert any("ended with status 101, though no test failed" in error for error in run.book.errors)
+
+
+@pytest.mark.parametrize("pieces", (1, 2, 5))
+def test_a_message_too_long_for_a_line(pieces: int) -> None:
+    """The engine parts lines at 4 MiB; a failing test's output is in one."""
+    run, step = running("lib_json_bootstrap.out", ("tests::ok", "tests::fails"))
+    del run.book.tests[("rx", "tests::fails")]
+    run.line(step, "stdout", event("tests::fails", "started"), 5)
+    said = "".join(f"line \\ \u2603 \"{n}\"\n" for n in range(90_000))
+    text = event("tests::fails", "failed", f"{said}thread 'tests::fails' panicked at src/lib.rs:8:9:\nboom\n")
+    size = len(text) // pieces + 1
+    for start in range(0, len(text), size):
+        run.line(step, "stdout", text[start : start + size] if pieces > 1 else text[: len(text) // 2 + 1], 6)
+    run.line(step, "stdout", '{ "type": "suite", "event": "failed", "passed": 1, "failed": 1 }', 7)
+    run.ended(step, Exit(code=101), {}, 8)
+    case = run.book.tests[("rx", "tests::fails")]
+    assert case.status is TestStatus.FAILED and run.book.crash is None and len(case.output or "") < 70_000
+    if pieces > 1:
+        assert (case.failures[0].file, case.failures[0].line, case.failures[0].message) == ("src/lib.rs", 8, "boom")
+
+
+def test_a_toolchain_is_kept() -> None:
+    (step,) = CargoTest().start(project(), request(command="cargo +nightly test --release")).begin()
+    assert step.argv[1:] == ("+nightly", "test", "--no-run", "--message-format=json", "--release")
