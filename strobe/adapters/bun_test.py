@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
 from strobe.adapters.javascript import TESTS, JavaScriptAdapter, reporter
 from strobe.adapters.levels import test_files
-from strobe.adapters.narrated import NarratedRun, Plan
+from strobe.adapters.narrated import LINE_MAX, NarratedRun, Plan
 from strobe.adapters.packages import Package, packages, surroundings, tool
 from strobe.adapters.reported import ReportedRun
 from strobe.adapters.scripts import Script, script_of
@@ -36,7 +36,7 @@ class BunRun(ReportedRun):
         super().line(step, stream, text, at)
         if stream != "stderr" or step != TESTS:
             return
-        text = plain(text)
+        text = plain(text[:LINE_MAX])
         if self.between is not None:
             if re.fullmatch(r"-{20,}", text):
                 if any(line.strip() for line in self.between):

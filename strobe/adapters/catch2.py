@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
 import xml.etree.ElementTree as ElementTree
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
+from strobe.adapters.book import OUTPUT_MAX
 from strobe.adapters.cpp_project import candidates
 from strobe.adapters.native_frames import place
 from strobe.adapters.program_run import Program, ProgramRun
@@ -26,6 +28,9 @@ EXAMPLE: Final = (
 )
 _WORDS: Final = re.compile(r"\b(?:Catch2?|catch2?|catch\.hpp)\b")
 _BEGIN: Final = re.compile(r"^\s*<TestCase name=")
+_PRINTED: Final = re.compile(r"^\s*<Std(?:Out|Err)>")
+_PRINTED_END: Final = re.compile(r"</Std(?:Out|Err)>\s*$")
+_HALF: Final = re.compile(r"&[^;]{0,8}$")  # an entity that was cut
 _END: Final = re.compile(r"^\s*</TestCase>")
 
 
@@ -35,6 +40,7 @@ class Reading:
 
     lines: list[str] = field(default_factory=list)
     size: int = 0
+    printed: int | None = None  # characters of <StdOut> or <StdErr> so far, within one
     fatal: list[str] = field(default_factory=list)  # tests that a signal ended
 
 
@@ -107,9 +113,31 @@ class Catch2Run(ProgramRun):
         elif _END.match(text) and reading.lines:
             self.test_ended(program, reading, "\n".join([*reading.lines, text]), at)
             reading.lines = []
-        elif reading.lines and reading.size < XML_MAX:
-            reading.size += len(text)
+        elif reading.lines:
+            self.keep_line(reading, text)
+
+    def keep_line(self, reading: Reading, text: str) -> None:
+        """The elements whole, of what the test printed the beginning."""
+        opens, closes = _PRINTED.match(text), _PRINTED_END.search(text)
+        if opens is not None:
+            reading.printed = 0
+        if reading.printed is None:
+            if reading.size < XML_MAX:
+                reading.size += len(text)
+                reading.lines.append(text)
+            return
+        room = OUTPUT_MAX - reading.printed
+        if closes is not None and closes.start() > room:
+            text = _HALF.sub("", text[: max(0, room)]) + closes[0]
+        elif len(text) > room and opens is None:
+            text = _HALF.sub("", text[: max(0, room)])
+        elif opens is not None:
+            text = _HALF.sub("", text[:OUTPUT_MAX]) if closes is None else text
+        reading.printed += len(text) + 1
+        if text:
             reading.lines.append(text)
+        if closes is not None:
+            reading.printed = None
 
     def began(self, program: Program, text: str, at: float) -> None:
         try:
@@ -174,8 +202,8 @@ class Catch2Run(ProgramRun):
     def reported(self, program: Program, exit: Exit, reports: Mapping[str, str], at: float) -> None:
         for text in reports.values():  # again, whole: who followed it may have missed its end
             self.reading[program.suite] = Reading()
-            for line in text.split("\n"):
-                self.told(program, "report", line, at)
+            for line in io.StringIO(text):  # no second copy of it
+                self.told(program, "report", line.rstrip("\n"), at)
         if exit.signal is not None:
             self.lose(program, self.reading.setdefault(program.suite, Reading()).fatal[-1:], exit, at)
 

@@ -18,12 +18,13 @@ from strobe.adapters.cpp_project import BUILD, build_folders, build_step, cmake_
 from strobe.adapters.junit import JUnitCase, read_junit
 from strobe.adapters.native_frames import place, suggested_traces
 from strobe.adapters.program_run import BUILD_LINES, LEVELS
-from strobe.adapters.stepped import SteppedRun, refuse, surroundings, tool
+from strobe.adapters.stepped import LINE_MAX, SteppedRun, refuse, surroundings, tool
 from strobe.adapters.wanted import Wanted, inside, relative
 from strobe.model.testing import Candidate, Failure, NoTests, TestCase, TestStatus
 
 LIST: Final = "list"
 TESTS: Final = "tests"
+LISTING_MAX: Final = 16 << 20
 EXAMPLE: Final = "Add to CMakeLists.txt: enable_testing(), add_executable(sum_test sum_test.c), add_test(NAME sum COMMAND sum_test)"
 _BEGAN: Final = re.compile(r"^ *Start +(?P<number>\d+): (?P<name>.*)$")
 _ENDED: Final = re.compile(r"^ *\d+/\d+ +Test +#(?P<number>\d+): (?P<rest>.*)$")
@@ -49,6 +50,7 @@ class CTestRun(SteppedRun):
         self.known: dict[str, Known] = {}
         self.numbers: dict[int, Known] = {}  # ctest's own, as its output tells them: they count tests that options leave out
         self.listing: list[str] = []
+        self.listing_size = 0
         self.build_lines: deque[str] = deque(maxlen=BUILD_LINES)
         self.signals: dict[str, str] = {}
         self.suite = self.folder
@@ -63,8 +65,9 @@ class CTestRun(SteppedRun):
 
     def on_line(self, step: str, stream: Stream, text: str, at: float) -> None:
         if step == BUILD:
-            self.build_lines.append(text)
-        elif step == LIST and stream == "stdout":
+            self.build_lines.append(text[:LINE_MAX])
+        elif step == LIST and stream == "stdout" and self.listing_size < LISTING_MAX:
+            self.listing_size += len(text)
             self.listing.append(text)
         elif step == TESTS and stream == "stdout":
             self.told(text, at)

@@ -10,7 +10,7 @@ from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
 from strobe.adapters.javascript import TESTS, JavaScriptAdapter, reporter
 from strobe.adapters.junit import JUnitCase
 from strobe.adapters.levels import test_files
-from strobe.adapters.narrated import Plan
+from strobe.adapters.narrated import LINE_MAX, Plan
 from strobe.adapters.packages import Package, parsed, surroundings, tool
 from strobe.adapters.reported import ReportedRun
 from strobe.adapters.scripts import Script, script_of
@@ -37,7 +37,7 @@ class DenoRun(ReportedRun):
 
     def line(self, step: str, stream: Stream, text: str, at: float) -> None:
         super().line(step, stream, text, at)
-        text = plain(text)
+        text = plain(text[:LINE_MAX])
         if stream == "stderr" and len(self.stderr) < STDERR_LINES:
             self.stderr.append(text)
         if stream == "stdout":

@@ -12,14 +12,13 @@ from typing import Final, Literal
 from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
 from strobe.adapters.junit import JUnitCase, read_junit
 from strobe.adapters.native_frames import place, suggested_traces
-from strobe.adapters.stepped import SteppedRun, plain, refuse, surroundings
+from strobe.adapters.stepped import LINE_MAX, SteppedRun, plain, refuse, surroundings
 from strobe.adapters.tap import Point, Tap
 from strobe.adapters.wanted import Wanted, inside
 from strobe.model.testing import Candidate, Failure, NoTests, TestCase, TestStatus
 
 TESTS: Final = "tests"
 LINES_MAX: Final = 2000
-LINE_MAX: Final = 2000
 FAILURES_MAX: Final = 20
 REPORT_BYTES: Final = 8 << 20
 # Names that JUnit files have by custom; those that are new or have changed are the run's.

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
 from strobe.adapters.book import Said
-from strobe.adapters.stepped import SteppedRun, surroundings
+from strobe.adapters.stepped import LINE_MAX, SteppedRun, surroundings
 from strobe.adapters.wanted import Wanted, inside, relative
 from strobe.model.testing import Failure, Frame, NoTests, TestCase, TestStatus
 
@@ -90,11 +90,11 @@ class GoRun(SteppedRun):
             if isinstance(event, dict):
                 self.told(event, at)
                 return
-        self.plain.append(text)
+        self.plain.append(text[:LINE_MAX])
 
     def listing_line(self, stream: Stream, text: str) -> None:
         if not text.startswith('{"'):
-            self.plain.append(text)
+            self.plain.append(text[:LINE_MAX])
         try:
             event = json.loads(text) if stream == "stdout" and text.startswith('{"') else {}
         except ValueError:
@@ -144,7 +144,7 @@ class GoRun(SteppedRun):
         action = event.get("Action")
         if action in ("build-output", "build-fail"):
             if action == "build-output":
-                self.build_lines.append(str(event.get("Output", "")).rstrip("\n"))
+                self.build_lines.append(str(event.get("Output", "")).rstrip("\n")[:LINE_MAX])
             return
         package, test = str(event.get("Package", "")), event.get("Test")
         seen = self.seen.setdefault(package, Package())
@@ -187,7 +187,7 @@ class GoRun(SteppedRun):
         return self.file_of(package, name) is not None or not self.project.files(inside(self.folder_of(package), "*_test.go"), 1)
 
     def package_said(self, seen: Package, text: str) -> None:
-        seen.lines.append(text.rstrip("\n"))
+        seen.lines.append(text.rstrip("\n")[:LINE_MAX])
         if "[build failed]" in text or "[setup failed]" in text:
             seen.build_failed = True
 

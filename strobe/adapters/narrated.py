@@ -24,6 +24,7 @@ from strobe.adapters.wanted import SEPARATOR, Wanted, flat, inside, no_match, re
 from strobe.model.testing import Crash, Failure, Frame, NoTests, TestCase, TestStatus
 
 LAST_LINES: Final = 20
+LINE_MAX: Final = 4000  # of a line that is kept; one may have megabytes
 MESSAGE_MAX: Final = 4000
 _STATUSES: Final = {"passed": TestStatus.PASSED, "failed": TestStatus.FAILED, "skipped": TestStatus.SKIPPED}
 _POOL: Final = re.compile(r"^\[vitest-pool\]|^Worker (?:forks|threads)? ?(?:emitted error|exited unexpectedly)")

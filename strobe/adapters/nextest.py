@@ -13,7 +13,7 @@ from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
 from strobe.adapters.cargo_project import candidates, read_arguments
 from strobe.adapters.cargo_test import CargoTest, command_words
 from strobe.adapters.libtest import STATUSES, LibtestRun, message_in
-from strobe.adapters.stepped import plain, refuse, surroundings, tool
+from strobe.adapters.stepped import LINE_MAX, plain, refuse, surroundings, tool
 from strobe.adapters.wanted import Wanted, inside, relative
 from strobe.model.testing import Candidate, Level, NoTests, TestStatus
 
@@ -68,7 +68,7 @@ class NextestRun(LibtestRun):
             if stream == "stdout":
                 self.listed = message_in(text, '{"rust-build-meta"') or self.listed
             elif len(self.stderr) < 2000:
-                self.stderr.append(plain(text))
+                self.stderr.append(plain(text[:LINE_MAX]))
         elif stream == "stdout":
             self.tell(self.messages(step, text), at)
         else:

@@ -12,7 +12,7 @@ from typing import Final
 from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
 from strobe.adapters.cpp_project import BUILD, build_step, compiler_errors, holding, programs
 from strobe.adapters.native_frames import suggested_traces
-from strobe.adapters.stepped import SteppedRun, refuse, surroundings, tool
+from strobe.adapters.stepped import LINE_MAX, SteppedRun, refuse, surroundings, tool
 from strobe.adapters.wanted import Wanted, inside, relative
 from strobe.model.testing import Failure, Level, NoTests, TestCase, TestStatus
 
@@ -107,7 +107,7 @@ class ProgramRun(SteppedRun):
 
     def on_line(self, step: str, stream: Stream, text: str, at: float) -> None:
         if step == BUILD:
-            self.build_lines.append(text)
+            self.build_lines.append(text[:LINE_MAX])
         elif step == FIND:
             self.found.append(relative(self.project.root, text))
         elif step.startswith("list "):

@@ -16,6 +16,7 @@ from strobe.model.testing import Crash, Failure, NoTests, TestCase, TestStatus
 
 LAST_LINES: Final = 20
 MESSAGE_MAX: Final = 4000
+LINE_MAX: Final = 4000  # of a line that is kept; one may have megabytes
 # What tells a tool that an agent or another runner has started it, and changes what it prints or runs.
 SCRUBBED: Final = (
     "CLAUDECODE", "AGENT", "AI_AGENT", "REPL_ID", "FORCE_COLOR", "CLICOLOR_FORCE", "PY_COLORS", "PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER",
