@@ -10,8 +10,9 @@ from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
 from strobe.adapters.javascript import TESTS, JavaScriptAdapter, reporter
 from strobe.adapters.junit import JUnitCase
 from strobe.adapters.levels import test_files
-from strobe.adapters.narrated import LINE_MAX, Plan
+from strobe.adapters.narrated import LINE_MAX
 from strobe.adapters.packages import Package, parsed, surroundings, tool
+from strobe.adapters.plan import Plan
 from strobe.adapters.reported import ReportedRun
 from strobe.adapters.scripts import Script, script_of
 from strobe.adapters.v8 import message_of, plain

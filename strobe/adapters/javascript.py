@@ -10,8 +10,9 @@ from typing import Literal
 
 from strobe.adapters.adapter import Project, Request, Step
 from strobe.adapters.levels import files_of_level, test_files
-from strobe.adapters.narrated import NarratedRun, Plan
+from strobe.adapters.narrated import NarratedRun
 from strobe.adapters.packages import Package, adder, entry, existing, installer, module_folder, package_in, packages, parsed, surroundings, tool
+from strobe.adapters.plan import Plan
 from strobe.adapters.scripts import Script, has_level, read_command, script_of, split_positional, without
 from strobe.adapters.wanted import Wanted, inside, relative, wanted
 from strobe.model.testing import Candidate, NoTests

@@ -8,8 +8,9 @@ from typing import Any
 
 from strobe.adapters.adapter import Exit, Project, Request, Step
 from strobe.adapters.javascript import BESIDE, TESTS, JavaScriptAdapter, reporter
-from strobe.adapters.narrated import NarratedRun, Plan
+from strobe.adapters.narrated import NarratedRun
 from strobe.adapters.packages import Package, surroundings
+from strobe.adapters.plan import Plan
 from strobe.adapters.scripts import Script
 from strobe.adapters.wanted import Wanted, inside, js_escape, relative
 from strobe.model.testing import Candidate

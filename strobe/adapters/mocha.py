@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from strobe.adapters.adapter import Exit, Project, Request, Step
 from strobe.adapters.javascript import TESTS, JavaScriptAdapter, reporter
 from strobe.adapters.levels import TEST_NAMES, test_files
-from strobe.adapters.narrated import NarratedRun, Plan
+from strobe.adapters.narrated import NarratedRun
 from strobe.adapters.packages import surroundings
+from strobe.adapters.plan import Plan
 from strobe.adapters.scripts import Script
 from strobe.adapters.v8 import is_foreign, message_of
 from strobe.adapters.wanted import Wanted, js_escape, relative

@@ -18,9 +18,10 @@ from typing import Any, ClassVar, Final
 
 from strobe.adapters.adapter import Exit, Project, Request, Step, Stream
 from strobe.adapters.book import Book
+from strobe.adapters.plan import Plan
 from strobe.adapters.sources import names_in_sources
 from strobe.adapters.v8 import file_path, frames_of, function_name, is_foreign, message_of, own_frames, plain, suggested_traces
-from strobe.adapters.wanted import SEPARATOR, Wanted, flat, inside, no_match, relative
+from strobe.adapters.wanted import SEPARATOR, flat, inside, no_match, relative
 from strobe.model.testing import Crash, Failure, Frame, NoTests, TestCase, TestStatus
 
 LAST_LINES: Final = 20
@@ -31,18 +32,6 @@ _POOL: Final = re.compile(r"^\[vitest-pool\]|^Worker (?:forks|threads)? ?(?:emit
 _COMPILING: Final = re.compile(
     r"SyntaxError|TS\d+ \[ERROR\]|^error: (?:Unexpected|Expected|Syntax)|Transform failed|Parse failed|PARSE_ERROR|Unexpected token|error TS\d+|TSError"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a run does: steps one after the other, the last of which runs the tests. `rerun`: what a rerun command begins with, a shell's text."""
-
-    framework: str
-    steps: tuple[Step, ...]
-    wanted: Wanted
-    rerun: str = ""
-    options: tuple[str, ...] = ()  # of the project's script, for rerun commands
-    is_foreign: bool = False  # a command whose tests may tell nothing
 
 
 @dataclass(slots=True)

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from strobe.adapters.adapter import Project, Request, Step
 from strobe.adapters.javascript import TESTS, JavaScriptAdapter, reporter
 from strobe.adapters.levels import test_files
-from strobe.adapters.narrated import NarratedRun, Plan
+from strobe.adapters.narrated import NarratedRun
 from strobe.adapters.packages import Package, packages, surroundings
+from strobe.adapters.plan import Plan
 from strobe.adapters.scripts import Script, script_of
 from strobe.adapters.wanted import SEPARATOR, Wanted, inside, js_escape, relative
 from strobe.model.testing import Candidate, NoTests

@@ -8,8 +8,9 @@ from typing import Any
 
 from strobe.adapters.adapter import Project, Request, Step
 from strobe.adapters.javascript import TESTS, JavaScriptAdapter, reporter, version
-from strobe.adapters.narrated import NarratedRun, Plan
+from strobe.adapters.narrated import NarratedRun
 from strobe.adapters.packages import Package, entry, surroundings
+from strobe.adapters.plan import Plan
 from strobe.adapters.scripts import Script
 from strobe.adapters.wanted import Wanted, js_escape, relative
 

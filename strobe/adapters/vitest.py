@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from strobe.adapters.adapter import Project, Request, Step
 from strobe.adapters.javascript import BESIDE, TESTS, JavaScriptAdapter, reporter, version
-from strobe.adapters.narrated import NarratedRun, Plan
+from strobe.adapters.narrated import NarratedRun
 from strobe.adapters.packages import surroundings
+from strobe.adapters.plan import Plan
 from strobe.adapters.scripts import Script
 from strobe.adapters.wanted import Wanted, js_escape, relative
 
