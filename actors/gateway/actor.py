@@ -164,12 +164,19 @@ class Gateway(Actor):
             return
         try:
             runs: TestRunsReply = await self.ask("store", ListTestRuns(), deadline_s=5)
-            for run in runs.records:
-                if run.client_id == client and run.status == "running":
-                    self.log.info("test run ended with its client", run=run.run_id)
-                    await self.ask(f"session:{run.run_id}", EndTests(), deadline_s=20)
         except StrobeError as error:
             self.log.warning("test runs of a client that left were not ended", client=client, error=str(error))
+            return
+        for run in runs.records:
+            if run.client_id == client and run.status == "running":
+                await self._end_run(run.run_id, client)
+
+    async def _end_run(self, run_id: str, client: str) -> None:
+        self.log.info("test run ended with its client", run=run_id)
+        try:
+            await self.ask(f"session:{run_id}", EndTests(), deadline_s=20)
+        except StrobeError as error:
+            self.log.warning("a test run of a client that left was not ended", run=run_id, client=client, error=str(error))
 
     async def _end_abandoned(self) -> None:
         since = time.monotonic()

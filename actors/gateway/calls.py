@@ -13,7 +13,7 @@ from mcp import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, TextContent
 
 from actors.gateway.alias import Alias
-from actors.gateway.tool import Arguments, Asker, Call, Client, Tool
+from actors.gateway.tool import Arguments, Asker, Call, Client, Progress, Tool
 from actors.gateway.tools import ALIASES, TOOLS
 from actors.gateway.validate import parse_arguments
 from strobe.config import load_settings
@@ -45,7 +45,8 @@ class Calls:
     def in_flight(self) -> int:
         return sum(self._running.values())
 
-    async def call(self, name: str, given: Mapping[str, Any], client: Client) -> CallToolResult:
+    async def call(self, name: str, given: Mapping[str, Any], client: Client, progress: Progress | None = None) -> CallToolResult:
+        """`progress` where the client asked to be told how the call gets on."""
         item = _BY_NAME.get(name)
         if item is None:
             raise MCPError(INVALID_PARAMS, f"There is no tool {name!r}. There are: {', '.join(tool.name for tool in TOOLS)}.")
@@ -54,7 +55,7 @@ class Calls:
         self._running[client.id] = self._running.get(client.id, 0) + 1
         outcome = "cancelled"
         try:
-            result = await self._guarded(item, given, client, cause)
+            result = await self._guarded(item, given, client, cause, progress)
             outcome = result.structured_content["code"] if result.is_error else "ok"
             return result
         finally:
@@ -66,14 +67,14 @@ class Calls:
         if not self._running[client.id]:
             del self._running[client.id]
 
-    async def _guarded(self, item: Tool | Alias, given: Mapping[str, Any], client: Client, cause: str) -> CallToolResult:
+    async def _guarded(self, item: Tool | Alias, given: Mapping[str, Any], client: Client, cause: str, progress: Progress | None) -> CallToolResult:
         limit = asyncio.timeout(CALL_S)
         try:
             if self._running[client.id] > CALLS_PER_CLIENT_MAX:
                 what = f"{CALLS_PER_CLIENT_MAX} calls of yours are being answered."
                 raise StrobeError(Code.LIMIT_EXCEEDED, what, "Wait for one of them.", value=CALLS_PER_CLIENT_MAX)
             async with limit:
-                return await self._run(item, given, client, cause)
+                return await self._run(item, given, client, cause, progress)
         except StrobeError as error:
             return _error_result(error, cause)
         except TimeoutError:
@@ -86,13 +87,13 @@ class Calls:
             self.log.exception("call failed", cause=cause, tool=item.name)
             return _error_result(_internal(item.name, cause), cause)
 
-    async def _run(self, item: Tool | Alias, given: Mapping[str, Any], client: Client, cause: str) -> CallToolResult:
+    async def _run(self, item: Tool | Alias, given: Mapping[str, Any], client: Client, cause: str, progress: Progress | None) -> CallToolResult:
         tool = item.tool if isinstance(item, Alias) else item
         arguments = parse_arguments(tool, item.arguments(given) if isinstance(item, Alias) else given)
         if session_id := getattr(arguments, "session_id", None):
             self.called[session_id] = time.monotonic()
         settings = load_settings(_project_root(arguments))
-        call = Call(client, cause, self._asker, settings.values, self._keep, list(settings.warnings))
+        call = Call(client, cause, self._asker, settings.values, self._keep, list(settings.warnings), _redacting(progress, settings.values))
         result = await tool.run(arguments, call)
         wire = _redacted(result.model_copy(update={"warnings": [*call.warnings, *result.warnings]}).to_wire(), settings.values)
         structured, text = fit_lists(wire, tool.cuttable, tool.text, arguments.max_tokens)
@@ -126,6 +127,17 @@ def _redacted(wire: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, An
     if redactor.found:
         notes.append(f"{count(redactor.found, 'value')} that may be secret: shown as {REDACTED} (setting redaction.enabled).")
     return {**shown, "warnings": notes} if notes else shown
+
+
+def _redacting(send: Progress | None, settings: Mapping[str, Any]) -> Progress | None:
+    """What is told meanwhile is redacted as the reply is."""
+    if send is None:
+        return None
+
+    async def told(progress: float, total: float | None = None, message: str | None = None) -> None:
+        await send(progress, total, _redacted({"message": message}, settings)["message"])
+
+    return told
 
 
 def _internal(tool: str, cause: str) -> StrobeError:

@@ -32,7 +32,8 @@ def build_server(client: Client, calls: Calls) -> Server[Any]:
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         return listed_tools(bool(load_settings().values["mcp.legacyTools"]))
 
-    async def call_tool(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
-        return await calls.call(params.name, params.arguments or {}, client)
+    async def call_tool(context: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
+        wanted = context.meta is not None and "progress_token" in context.meta
+        return await calls.call(params.name, params.arguments or {}, client, context.session.report_progress if wanted else None)
 
     return Server("strobe", version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)

@@ -10,9 +10,9 @@ from strobe.model.session import SessionRecord
 from strobe.model.stuck import STUCK_KINDS, ThreadStack, Verdict
 from strobe.protocol import session
 from strobe.protocol.stuck_detector import Diagnose, DiagnoseReply, Suspicions, SuspicionsReply, Unwatch, Watch
+from strobe.render.stuck import frames_in_words
 
 STACKS_SHOWN: Final = 12
-FRAMES_SHOWN: Final = 12
 RUNNING: Final = ("running", "paused")
 DIAGNOSE_S: Final = 12.0
 ASK_S: Final = 2.0
@@ -53,5 +53,4 @@ def _shown(verdict: Verdict, stacks: list[ThreadStack]) -> dict[str, Any]:
 
 
 def _thread(stack: ThreadStack) -> dict[str, Any]:
-    frames = [f"{frame.function or hex(frame.address)}{f', {frame.file}:{frame.line}' if frame.file and frame.line else ''}" for frame in stack.frames]
-    return {"name": stack.name, "tid": stack.tid, "pid": stack.pid, "stack": frames[:FRAMES_SHOWN]} | ({"note": stack.note} if stack.note else {})
+    return {"name": stack.name, "tid": stack.tid, "pid": stack.pid, "stack": frames_in_words(stack)} | ({"note": stack.note} if stack.note else {})

@@ -62,6 +62,12 @@ class Background(Protocol):
     def __call__(self, work: Coroutine[Any, Any, None], /) -> asyncio.Task[None]: ...
 
 
+class Progress(Protocol):
+    """Tells the client how a call gets on: a number that grows with each one, and words."""
+
+    async def __call__(self, progress: float, total: float | None = None, message: str | None = None) -> None: ...
+
+
 @dataclass
 class Call:
     """One call of a tool. `cause` goes along with every ask it makes."""
@@ -72,6 +78,7 @@ class Call:
     settings: Mapping[str, Any]
     background: Background
     warnings: list[str] = field(default_factory=list)
+    progress: Progress | None = None  # the client wants none
 
     async def ask(self, name: str, message: Ask, reply: type[AnyReply], *, deadline_s: float = 12.0) -> AnyReply:
         answer = await self.asker(name, message, deadline_s=deadline_s, cause=self.cause)

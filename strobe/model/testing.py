@@ -6,6 +6,7 @@ import enum
 from typing import Literal
 
 from strobe.model.base import Noun
+from strobe.model.stuck import Kind, WaitEdge, WaitNode
 
 Level = Literal["unit", "integration", "e2e"]
 Phase = Literal["compiling", "running", "suites_finished"]
@@ -81,6 +82,40 @@ class NoTests(Noun):
     hint: str  # how to add the first test
 
 
+class StuckThread(Noun):
+    name: str
+    stack: list[str]  # innermost first: "function, file:line"
+
+
+class WaitGraph(Noun):
+    """Who waits for whom. Edges go from tid to tid."""
+
+    nodes: list[WaitNode]
+    edges: list[WaitEdge]
+
+
+class StuckTest(Noun):
+    """A test that was ended at its limit, and what its processes were doing just before. `kind` is None where that could not be found out."""
+
+    name: str
+    elapsed_ms: float
+    diagnosis: str
+    kind: Kind | None = None
+    wait_graph: WaitGraph | None = None
+    threads: list[StuckThread] = []
+    suggested_traces: list[str] = []
+    notes: list[str] = []  # what could not be looked at, and why
+
+
+class SuspectedTest(Noun):
+    """A test whose processes look stuck now. Advice: nothing is ended before the limit."""
+
+    test_name: str
+    idle_ms: int  # since its processes last used a processor
+    diagnosis: str
+    suggested_traces: list[str] = []
+
+
 class TestResult(Noun):
     """What came of a run; the same in the store's catalog and in its details file."""
 
@@ -94,6 +129,7 @@ class TestResult(Noun):
     duration_ms: float
     failures: list[Failure] = []
     stuck_tests: list[str] = []
+    stuck_details: list[StuckTest] = []  # of the same
     errors: list[str] = []  # what could not be run at all
     no_tests: NoTests | None = None
     crash: Crash | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from strobe.model.base import Noun
-from strobe.model.testing import Candidate, Level, NoTests, Phase, TestResult
+from strobe.model.testing import Candidate, Level, NoTests, Phase, SuspectedTest, TestResult
 from strobe.protocol.base import Ask, Done, Message, Reply
 
 
@@ -51,6 +51,7 @@ class TestStateReply(Reply):
     running: list[RunningTest] = []
     compile_message: str | None = None
     pids: list[int] = []  # of the steps that run
+    suspected: list[SuspectedTest] = []
     result: TestResult | None = None
     error: str | None = None
 

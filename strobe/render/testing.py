@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from strobe.protocol.testing import TestStateReply
 from strobe.render.events import left_out_lines
 
 FRAMES_SHOWN: Final = 5
 MESSAGE_LINES: Final = 12
+THREADS_SHOWN: Final = 6
 
 
 def testing_text(reply: Mapping[str, Any]) -> str:
@@ -25,6 +27,15 @@ def testing_text(reply: Mapping[str, Any]) -> str:
     if "error" in reply:
         lines.append(f"Error: {reply['error']}")
     return "\n".join([*lines, *(f"Warning: {text}" for text in reply.get("warnings", [])), *left_out_lines(reply)])
+
+
+def progress_line(state: TestStateReply) -> str:
+    """How a run is, in one line."""
+    ended = state.passed + state.failed + state.skipped
+    of = f" of {state.expected}" if state.expected is not None else ""
+    now = f"; now {state.running[0].name}, for {state.running[0].elapsed_ms / 1000:.1f} s" if state.running else ""
+    stuck = f"; {state.suspected[0].test_name} looks stuck" if state.suspected else ""
+    return f"{state.phase.replace('_', ' ')}: {ended}{of} tests, {state.failed} failed{now}{stuck}"
 
 
 def _run_line(one: Mapping[str, Any]) -> str:
@@ -44,6 +55,9 @@ def _progress_lines(run_id: str, progress: Mapping[str, Any]) -> list[str]:
     others = progress.get("runningTests", [])[1:]
     if others:
         lines.append(f"Beside it: {', '.join(others[:5])}{' …' if len(others) > 5 else ''}.")
+    for warning in progress.get("warnings", []):
+        traces = f" Trace: {', '.join(warning['suggestedTraces'])}." if warning["suggestedTraces"] else ""
+        lines.append(f"Looks stuck: {warning['testName']}: {warning['diagnosis']}{traces}")
     if "compileMessage" in progress:
         lines.append(progress["compileMessage"])
     return [*lines, f'Next: debug_test {{"action": "status", "testRunId": "{run_id}"}}']
@@ -53,7 +67,8 @@ def _result_lines(run_id: str, result: Mapping[str, Any]) -> list[str]:
     summary = result["summary"]
     counts = ", ".join(f"{summary[name]} {name}" for name in ("passed", "failed", "skipped", "stuck") if summary[name] or name in ("passed", "failed"))
     lines = [f"{run_id} ({result['framework']}): {counts} in {summary['durationMs'] / 1000:.1f} s."]
-    lines += [f"Stuck: {one['name']}" for one in result.get("stuck", [])]
+    for one in result.get("stuck", []):
+        lines += _stuck_lines(one)
     lines += [f"Could not run: {text}" for text in result.get("errors", [])]
     if "crash" in result:
         crash = result["crash"]
@@ -65,6 +80,17 @@ def _result_lines(run_id: str, result: Mapping[str, Any]) -> list[str]:
     for failure in result.get("failures", []):
         lines += _failure_lines(failure)
     return [*lines, f"All tests and the last output: {result['details']}"]
+
+
+def _stuck_lines(one: Mapping[str, Any]) -> list[str]:
+    if "diagnosis" not in one:  # a run of an earlier version
+        return [f"Stuck: {one['name']}"]
+    lines = [f"Stuck: {one['name']}, ended after {one['elapsedMs'] / 1000:.1f} s: {one['diagnosis']}"]
+    for thread in one.get("threads", [])[:THREADS_SHOWN]:
+        lines += [f"  {thread['name']}", *(f"    {frame}" for frame in thread["stack"][:FRAMES_SHOWN])]
+    if one.get("suggestedTraces"):
+        lines.append(f"  trace: {', '.join(one['suggestedTraces'])}")
+    return lines
 
 
 def _failure_lines(failure: Mapping[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import shutil
@@ -117,6 +118,30 @@ async def test_a_hung_test_is_known_while_it_runs_and_ended_at_its_limit(strobe:
     assert reply["result"]["summary"]["stuck"] == 1
     assert "never ends" in reply["result"]["stuck"][0]["name"]
     assert not processes_in(root)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_wait_tells_how_it_gets_on(mode: str, tmp_path: Path) -> None:
+    """Notifications only where the client asked for them: numbers that grow, what runs and how many have ended, without secrets."""
+    require("node")
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    told: list[tuple[float, str]] = []
+
+    async def heard(progress: float, total: float | None, message: str | None) -> None:
+        assert total is None
+        told.append((progress, message or ""))
+
+    slow = IMPORT + "test('quick', () => {});\ntest('token=abcdefghijklmnop1234 waits', async () => { await new Promise((end) => setTimeout(end, 6000)); });\n"
+    async with strobe_mcp(home, mode=mode) as strobe:
+        begun = await strobe.call("debug_test", projectRoot=str(project(tmp_path, slow=slow)))
+        assert not told
+        arguments = {"action": "status", "testRunId": begun["testRunId"]}
+        reply = await strobe.client.call_tool("debug_test", arguments, progress_callback=heard)
+        await ended(strobe, reply.structured_content or {})
+    assert len(told) >= 3 and all(first[0] < second[0] for first, second in itertools.pairwise(told)), told
+    assert any("1 of" in words or ": 1 tests" in words for _, words in told) and any("waits, for" in words for _, words in told), told
+    assert not any("abcdefghijklmnop1234" in words for _, words in told), told
 
 
 async def test_two_runs_of_one_project_side_by_side(strobe: Strobe, tmp_path: Path) -> None:

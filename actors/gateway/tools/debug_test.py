@@ -16,14 +16,16 @@ from strobe.errors import Code, StrobeError
 from strobe.model.testing import Level, TestRunRecord
 from strobe.model.testing import TestResult as RunResult
 from strobe.protocol import supervisor, test_runs, testing
-from strobe.render.testing import testing_text
+from strobe.render.testing import progress_line, testing_text
 
 _DESCRIPTION: Final = "Run a project's tests (run), see how they are getting on or what came of them (status; waits up to 5 s), or list runs."
 WAIT_MS_MAX: Final = 12_500  # of a status: no call takes 15 s
 FIRST_WAIT_MS: Final = 1_500  # of a run: a short suite is answered at once
 LIMITS_S: Final = {"unit": 30, "integration": 120, "e2e": 300}
 LIMIT_S: Final = 120  # no level given
+PROGRESS_MS: Final = 1_000  # between two notifications
 OPEN_S: Final = 11.0
+WARNINGS_SHOWN: Final = 10
 STATUS_S: Final = 14.0
 
 
@@ -110,7 +112,7 @@ async def _undo(run_id: str, call: Call) -> None:
 
 async def _status(run_id: str, wait_ms: int, call: Call) -> TestResult:
     try:
-        state = await call.ask(f"session:{run_id}", testing.TestState(wait_ms=wait_ms), testing.TestStateReply, deadline_s=STATUS_S)
+        state = await _waited(run_id, wait_ms, call)
     except StrobeError as error:
         if error.code not in (Code.ACTOR_UNAVAILABLE, Code.TIMEOUT):
             raise
@@ -119,6 +121,21 @@ async def _status(run_id: str, wait_ms: int, call: Call) -> TestResult:
         framework = state.result.framework if state.result else None
         return TestResult(test_run_id=run_id, status=state.status, framework=framework, result=_shown(state.result), error=state.error)
     return TestResult(test_run_id=run_id, status="running", progress=await _progress(run_id, state, call))
+
+
+async def _waited(run_id: str, wait_ms: int, call: Call) -> testing.TestStateReply:
+    """The state when the run has ended, else after `wait_ms`; a client that asked for it is told each second how it gets on."""
+    until = time.monotonic() + wait_ms / 1000
+    told = 0.0
+    while True:
+        left_ms = max(0, round((until - time.monotonic()) * 1000))
+        part_ms = left_ms if call.progress is None else min(left_ms, PROGRESS_MS)
+        state = await call.ask(f"session:{run_id}", testing.TestState(wait_ms=part_ms), testing.TestStateReply, deadline_s=STATUS_S)
+        if call.progress is not None and state.elapsed_ms > told:
+            told = state.elapsed_ms
+            await call.progress(round(told / 1000, 3), None, progress_line(state))
+        if state.status != "running" or part_ms == left_ms:
+            return state
 
 
 async def _recorded(run_id: str, error: StrobeError, call: Call) -> TestResult:
@@ -137,6 +154,7 @@ async def _progress(run_id: str, state: testing.TestStateReply, call: Call) -> d
     progress: dict[str, Any] = {
         "elapsedMs": round(state.elapsed_ms), "passed": state.passed, "failed": state.failed, "skipped": state.skipped, "expected": state.expected,
         "phase": state.phase, "compileMessage": state.compile_message, "runningTests": [one.name for one in state.running],
+        "warnings": [one.model_dump(by_alias=True) for one in state.suspected[:WARNINGS_SHOWN]],
     }  # fmt: skip
     if current is not None:
         [record] = (await call.ask("store", test_runs.ListTestRuns(run_id=run_id), test_runs.TestRunsReply)).records
@@ -151,7 +169,8 @@ def _shown(result: RunResult | None) -> dict[str, Any] | None:
         return None
     wire = result.model_dump(by_alias=True, mode="json", exclude_none=True)
     summary = {name: wire.pop(name) for name in ("passed", "failed", "skipped", "stuck", "durationMs")}
-    stuck = [{"name": name} for name in wire.pop("stuckTests")]
+    details = {one.pop("name"): one for one in wire.pop("stuckDetails")}
+    stuck = [{"name": name} | {key: value for key, value in details.get(name, {}).items() if value != []} for name in wire.pop("stuckTests")]
     framework = wire.pop("framework")
     return {"framework": framework, "summary": summary, **({"stuck": stuck} if stuck else {}), **{name: value for name, value in wire.items() if value != []}}
 

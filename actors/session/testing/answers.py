@@ -9,6 +9,7 @@ from typing import Final
 
 from actors.session.testing.project import ProjectFolder
 from actors.session.testing.run import TestRun
+from actors.session.testing.stuck import StuckWatch
 from strobe import paths
 from strobe.adapters.adapter import Request
 from strobe.adapters.registry import ADAPTERS, adapter, detect
@@ -35,7 +36,8 @@ class TestAnswers(Actor):
     async def run_tests(self, ask: RunTests, context: Context) -> RunTestsReply:
         del context
         folder = paths.target_folder(ask.run_id)
-        reply, run = await asyncio.to_thread(_begin, ask, folder, time.monotonic_ns())
+        watch = StuckWatch(self, ask.run_id, self.crash)
+        reply, run = await asyncio.to_thread(_begin, ask, folder, time.monotonic_ns(), watch)
         if run is not None:
             self._follow(run, ask)
         return reply
@@ -66,7 +68,7 @@ class TestAnswers(Actor):
             ask, began_ns = _saved(folder)
         except FileNotFoundError:
             return False
-        _, run = _begin(ask, folder, began_ns)
+        _, run = _begin(ask, folder, began_ns, StuckWatch(self, ask.run_id, self.crash))
         if run is not None:
             self._follow(run, ask)
         return True
@@ -97,11 +99,11 @@ class TestAnswers(Actor):
         framework = state.result.framework if state.result else None
         ended = TestRunEnded(run_id=ask.run_id, framework=framework, status=state.status, result=state.result, error=run.error, durations_ms=run.durations())
         self.notice(ended)
-        await asyncio.sleep(LINGER_S)
+        await asyncio.gather(run.watch.end(), asyncio.sleep(LINGER_S))
         self.notice(SessionEnded(session_id=ask.run_id))
 
 
-def _begin(ask: RunTests, folder: Path, began_ns: int) -> tuple[RunTestsReply, TestRun | None]:
+def _begin(ask: RunTests, folder: Path, began_ns: int, watch: StuckWatch) -> tuple[RunTestsReply, TestRun | None]:
     """Errors: VALIDATION_ERROR."""
     project = ProjectFolder(Path(ask.project_root).resolve(), ask.env)
     candidates = list(detect(project))
@@ -123,7 +125,8 @@ def _begin(ask: RunTests, folder: Path, began_ns: int) -> tuple[RunTestsReply, T
     _save(ask, folder, began_ns)
     others = [one for one in candidates if one is not chosen]
     warnings = [f"Also seen: {one.framework} in {one.folder} ({one.reason}); give `framework` to run it." for one in others[:5]]
-    return RunTestsReply(framework=chosen.framework, candidates=candidates, warnings=warnings), TestRun(ask, chosen.framework, run, folder, began_ns)
+    reply = RunTestsReply(framework=chosen.framework, candidates=candidates, warnings=warnings)
+    return reply, TestRun(ask, chosen.framework, run, folder, began_ns, watch)
 
 
 def _choose(ask: RunTests, candidates: list[Candidate]) -> Candidate | None:

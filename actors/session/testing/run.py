@@ -10,9 +10,10 @@ from typing import Final
 import orjson
 
 from actors.session.testing.steps import LiveStep
+from actors.session.testing.stuck import StuckWatch, stuck_tests
 from strobe.adapters.adapter import Run, Step
 from strobe.errors import StrobeError
-from strobe.model.testing import TestResult, TestStatus
+from strobe.model.testing import Failure, StuckTest, TestCase, TestResult, TestStatus
 from strobe.protocol.testing import RunningTest, RunTests, TestStateReply
 
 LOOK_S: Final = (0.005, 0.05)  # shortest and longest pause between two looks
@@ -25,7 +26,7 @@ class TestRun:
 
     __test__ = False
 
-    def __init__(self, ask: RunTests, framework: str, run: Run, folder: Path, began_ns: int) -> None:
+    def __init__(self, ask: RunTests, framework: str, run: Run, folder: Path, began_ns: int, watch: StuckWatch) -> None:
         self._ask = ask
         self._framework = framework
         self._run = run
@@ -33,10 +34,12 @@ class TestRun:
         self._began_ns = began_ns
         self._waiting: list[Step] = []
         self._live: list[LiveStep] = []
+        self.watch = watch
+        self._condemned: dict[LiveStep, asyncio.Task[None]] = {}  # steps at their limit, while it is looked at what they hang on
         self._tails: list[str] = []
         self._running_ns: int | None = None  # since when tests run
         self.ending = False  # by request
-        self.stuck: list[str] = []
+        self.stuck: list[StuckTest] = []
         self.error: str | None = None
         self.result: TestResult | None = None
         self.over = asyncio.Event()
@@ -54,7 +57,12 @@ class TestRun:
         except StrobeError as error:
             self.error = f"{error.what} {error.next_step}"
         finally:
+            for task in self._condemned.values():
+                task.cancel()
             await asyncio.to_thread(self._end_all)
+            for live in self._live:
+                self.watch.ends(live.step.name)
+            self._live.clear()
         self._run.finish(self._now())
         if self.ending and not self.error:
             self.error = "The run was ended before it was through."
@@ -73,6 +81,7 @@ class TestRun:
             failed=book.count(TestStatus.FAILED) + book.count(TestStatus.LOST),
             skipped=book.count(TestStatus.SKIPPED),
             expected=book.expected,
+            suspected=self.watch.suspected(list(book.running.values())),
             running=[RunningTest(name=one.name, suite=one.suite, elapsed_ms=now - one.since, pid=one.pid) for one in book.running.values()],
             compile_message=book.compile_message,
             pids=[step.pid for step in self._live],
@@ -93,7 +102,11 @@ class TestRun:
             folder = known or self._folder / f"step-{number}"
             folder.mkdir(mode=0o700, exist_ok=True)
             (folder / "name").write_text(step.name)
-            self._live.append(await asyncio.to_thread(LiveStep, step, folder / "process", self._ask.env, self._began_ns))
+            live = await asyncio.to_thread(LiveStep, step, folder / "process", self._ask.env, self._began_ns)
+            self._live.append(live)
+            if live.condemned_before:  # perhaps it was not killed any more
+                await asyncio.to_thread(live.kill)
+            self.watch.begins(step.name, live.pid)
             if step.phase == "running" and self._running_ns is None:
                 self._running_ns = time.monotonic_ns()
 
@@ -106,7 +119,9 @@ class TestRun:
             if exit_ is not None:
                 moved = True
                 self._live.remove(live)
+                self.watch.ends(live.step.name)
                 self._tails = live.tail
+                self._tell_stuck(live.condemned_before)
                 reports = live.reports()
                 live.close()
                 self._waiting[:0] = self._run.ended(live.step.name, exit_, reports, self._now())
@@ -114,22 +129,51 @@ class TestRun:
 
     def _limit(self) -> None:
         """A test that runs for longer than its limit is stuck; where the framework does not tell what runs, so is one that says nothing for so long."""
-        now = time.monotonic_ns()
+        for live, task in list(self._condemned.items()):
+            if task.done():
+                del self._condemned[live]
+                task.result()
         for live in self._live:
-            if live.step.phase != "running" or live.killed:
-                continue
-            oldest = min((one.since for one in self._run.book.running.values()), default=None)
-            since_ms = (now - live.changed_ns) / 1e6 if oldest is None else self._now() - oldest
-            if since_ms > self._ask.limit_ms:
-                what = f"Still running after {since_ms / 1000:.1f} s; the limit is {self._ask.limit_ms / 1000:g} s."
-                names = self._run.book.close_running(TestStatus.STUCK, what, self._now())
-                self.stuck += names or [live.step.name]
-                live.kill()
+            if live.step.phase == "running" and not live.killed and live not in self._condemned and self._over_limit(live) is not None:
+                self._condemned[live] = asyncio.get_running_loop().create_task(self._condemn(live))
+
+    def _over_limit(self, live: LiveStep) -> tuple[object, float] | None:
+        """What is over its limit, and since when it runs or is silent (ms of the run)."""
+        oldest = min(self._run.book.running.values(), key=lambda one: one.since, default=None)
+        since = (live.changed_ns - self._began_ns) / 1e6 if oldest is None else oldest.since
+        if self._now() - since <= self._ask.limit_ms:
+            return None
+        return (None if oldest is None else (oldest.suite, oldest.name)), since
+
+    async def _condemn(self, live: LiveStep) -> None:
+        """Looked at, then killed; spared if what was over its limit has ended meanwhile."""
+        over = self._over_limit(live)
+        found = await self.watch.diagnose(live.pid)
+        if live not in self._live or over is None or self._over_limit(live) != over:
+            return
+        running, now = list(self._run.book.running.values()), self._now()
+        names = [one.name for one in running] or [live.step.name]
+        stuck = stuck_tests(names, [now - one.since for one in running] or [now - over[1]], found)
+        live.condemn(stuck)
+        self._tell_stuck(stuck)
+        await asyncio.to_thread(live.kill)
+
+    def _tell_stuck(self, stuck: list[StuckTest]) -> None:
+        self.stuck += stuck
+        for one in stuck:
+            self._end_stuck(one)
+
+    def _end_stuck(self, stuck: StuckTest) -> None:
+        book = self._run.book
+        what = f"Still running after {stuck.elapsed_ms / 1000:.1f} s; the limit is {self._ask.limit_ms / 1000:g} s. It looked like this: {stuck.diagnosis}"
+        for begun in [one for one in book.running.values() if one.name == stuck.name]:
+            failure = Failure(name=stuck.name, message=what, suggested_traces=stuck.suggested_traces)
+            case = TestCase(name=begun.name, suite=begun.suite, status=TestStatus.STUCK, duration_ms=stuck.elapsed_ms, failures=[failure])
+            book.ended(case)
 
     def _end_all(self) -> None:
         for live in self._live:
             live.close()
-        self._live.clear()
 
     def _now(self) -> float:
         return (time.monotonic_ns() - self._began_ns) / 1e6
@@ -142,9 +186,10 @@ class TestRun:
             failed=book.count(TestStatus.FAILED) + book.count(TestStatus.LOST),
             skipped=book.count(TestStatus.SKIPPED),
             stuck=len(self.stuck),
+            stuck_details=self.stuck,
             duration_ms=round(self._now(), 1),
             failures=list(book.failures())[:FAILURES_MAX],
-            stuck_tests=self.stuck,
+            stuck_tests=[one.name for one in self.stuck],
             errors=book.errors,
             no_tests=book.no_tests,
             crash=book.crash,

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
+import psutil
 
 from strobe.adapters.adapter import Exit, Run, Step, Stream
+from strobe.errors import StrobeError
 from strobe.launch.keeper import adopt_keeper, start_keeper
 from strobe.launch.output import parse_output
 from strobe.launch.request import Launch
 from strobe.launch.status import TargetState
+from strobe.model.testing import StuckTest
 
 READ_BYTES: Final = 1 << 20
 LINE_BYTES_MAX: Final = 4 << 20  # compilers and test programs tell of one test in one line of JSON
@@ -27,6 +30,7 @@ LINGER_NS: Final = 2_000_000_000  # a daemon that the step left behind may hold 
 EVENTS: Final = "STROBE_TEST_EVENTS"
 STREAMS: Final[Mapping[int, Stream]] = {1: "stdout", 2: "stderr"}
 TAIL_LINES: Final = 40
+VERDICT: Final = "stuck"  # in the step's folder: its tests that were running at the limit, and on what
 
 
 class LiveStep:
@@ -35,6 +39,8 @@ class LiveStep:
         self.step = step
         self.tail: list[str] = []
         self.killed = False
+        self._verdict = folder / VERDICT
+        self.condemned_before = _known_stuck(self._verdict)  # by the session process before this one: its tests that were running at the limit
         self.changed_ns = time.monotonic_ns()  # when it last said anything
         self._began_ns = began_ns
         self._events = folder / "events"
@@ -67,18 +73,40 @@ class LiveStep:
             run.line(self.step.name, stream, text, at)
         return exit_
 
+    def condemn(self, stuck: list[StuckTest]) -> None:
+        """It is to be killed for these. Kept, for a session process that takes over before all is told."""
+        part = self._verdict.with_name(f"{VERDICT}.part")
+        part.write_bytes(orjson.dumps([one.model_dump(by_alias=True, mode="json") for one in stuck]))
+        part.rename(self._verdict)
+
     def kill(self) -> None:
+        """All that the step started, daemons too. Blocks."""
         self.killed = True
-        with contextlib.suppress(Exception):  # it has just ended
+        try:
             self._keeper.control.kill_tree(signal.SIGKILL)
+        except StrobeError:  # the keeper has ended with all, or cannot be reached
+            self._kill_by_hand()
 
     def close(self) -> None:
-        """Nothing that the step started lives on."""
+        """Nothing that the step started lives on. Blocks."""
         self.kill()
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(StrobeError):  # it has ended
             self._keeper.control.drain()
         self._keeper.close()
         os.close(self._output)
+
+    def _kill_by_hand(self) -> None:
+        """Without a keeper: the process that it started, its group and its descendants; none where it has ended."""
+        if not self._keeper.target_alive():
+            return
+        with contextlib.suppress(psutil.NoSuchProcess):
+            root = psutil.Process(self.pid)
+            tree = [*root.children(recursive=True), root]
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(root.pid, signal.SIGKILL)  # it was given a group of its own
+            for process in tree:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
 
     def reports(self) -> dict[str, str]:
         found = {}
@@ -151,3 +179,10 @@ class LiveStep:
 
     def _at(self, ns: int) -> float:
         return max(0.0, (ns - self._began_ns) / 1e6)
+
+
+def _known_stuck(verdict: Path) -> list[StuckTest]:
+    try:
+        return [StuckTest.model_validate(one) for one in orjson.loads(verdict.read_bytes())]
+    except FileNotFoundError:
+        return []
