@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import stat
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from strobe.disk_trouble import named
 from strobe.errors import Code, StrobeError
 
 SOCKET_PATH_MAX = 107  # sun_path without its NUL, unix(7)
+TEST_DETAILS = "details.json"  # in a test run's folder: every test and the end of the output
 _SAFE_NAME = re.compile(r"[A-Za-z0-9._+@-]{1,180}")
 
 
@@ -86,6 +88,19 @@ def scratch_folder(name: str = "") -> Path:
 def target_path(session_id: str) -> Path:
     """Where `target_folder` is, made or not."""
     return home() / "targets" / safe_name(session_id, what="session id")
+
+
+def clear_target(session_id: str) -> None:
+    """Removes a session's folder, but for the details of a test run: those go with the run (actors/store/testing.py). Nothing there is no error."""
+    folder = target_path(session_id)
+    if not (folder / TEST_DETAILS).exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != TEST_DETAILS:
+            path.unlink(missing_ok=True)
 
 
 def target_folder(session_id: str) -> Path:

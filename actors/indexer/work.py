@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors.indexer.binary import Binary, Library
-from actors.indexer.demangle import itanium
+from actors.indexer.demangle import demangle, itanium
 from actors.indexer.frames import AddressSpace
 from actors.indexer.project_formatters import project_formatters
 from actors.indexer.raw_plan import raw_plan
@@ -64,7 +64,7 @@ class Work:
             Symbolise: self._symbolise,
             Unwind: self._unwind,
             Variables: lambda ask: Answer(self._variables.answer(ask)),
-            Demangle: lambda ask: Answer(NamesReply(names=[itanium.demangle(name) or name for name in ask.names])),
+            Demangle: lambda ask: Answer(NamesReply(names=[_readable(name) for name in ask.names])),
             BuildLines: self._build_lines,
         }
 
@@ -126,3 +126,7 @@ class Work:
     def _open(self, path: str, symbols_path: str | None) -> Binary:
         self._tell(path)
         return self._library.open(path, symbols_path)
+
+
+def _readable(name: str) -> str:
+    return demangle(name).text if name.startswith(("_Z", "_R")) else itanium.demangle(name) or name

@@ -53,7 +53,7 @@ class Session(MemoryAnswers, TestAnswers, Actor):
             tracing.arming.settle()
             if target.injected and not target.journal.stopped:
                 follow(tracing)
-        elif recovering:
+        if recovering:
             self.take_over_tests(self.folder)
 
     async def stopping(self, reason: str) -> None:
@@ -154,10 +154,11 @@ class Session(MemoryAnswers, TestAnswers, Actor):
         del context
         async with self._launching:  # who gave a launch up stops what came of it
             self._launched()
+        held = await self.stop_tests()
         assert self.ending is not None  # set with the target
         await self.end_polls(target_gone=False)
         async with self._stop_in_hand:
-            return await self.ending.stop(kill=ask.kill)
+            return await self.ending.stop(kill=ask.kill or held)
 
     def _limit(self, target: Target, ask: Trace) -> None:
         journal = target.journal

@@ -138,6 +138,7 @@ def _undo(keeper: Keeper, pool: Pool) -> None:
 async def _inject(actor: Asker, ask: Launch, folder: Path, facts: Preflight, pool: Pool, keeper: Keeper, collector_for: Any, stages: Stages) -> Launched:
     status = keeper.status()
     pool.set_streams(status.stream_dev, status.stream_ino)
+    pool.header["copy_output"] = int(ask.copy_output)
     journal = Journal(launch=ask, project_root=ask.project_root, depth=ask.serialization_depth, sampling=ask.sampling, budget=ask.budget)
     collector: Collector = collector_for(pool, keeper)
     target = Target(ask.session_id, folder, journal, keeper, pool, collector, capabilities(finding_of(facts, ask, "none", has_symbols=False)))

@@ -60,8 +60,8 @@ class Target:
         return self.life
 
     def output_bytes(self) -> dict[str, int]:
-        attached = self.journal.launch.attach is not None
-        out, err = self.pool.header["stream_bytes"].tolist() if attached else self.keeper.status().stream_bytes
+        copied = int(self.pool.header["copy_output"])
+        out, err = self.pool.header["stream_bytes"].tolist() if copied else self.keeper.status().stream_bytes
         return {"stdout": out, "stderr": err}
 
     def set_hook(self, hook_id: int, flags: HookFlag) -> None:

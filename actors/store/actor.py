@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import resource
-import shutil
 import threading
 import time
 from contextlib import nullcontext
@@ -169,7 +168,7 @@ class Store(Upkeep, TestAnswers, Actor):
         if not ask.retain:
             await asyncio.to_thread(self._delete, ask.session_id)
         # The keeper's folder holds the environment: it goes with the session. A target that lives on needs nothing of it.
-        await asyncio.to_thread(shutil.rmtree, paths.target_folder(ask.session_id), ignore_errors=True)
+        await asyncio.to_thread(paths.clear_target, ask.session_id)
         return EndSession.EndReply(events_collected=events)
 
     def _end_session(self, ask: EndSession) -> int:

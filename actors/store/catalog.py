@@ -103,13 +103,13 @@ class Catalog:
         """The new session's record. Raises SESSION_EXISTS when this client has a live session of this binary, or anyone one of this process."""
         with self._creating:  # of two that attach to one process the second sees the first
             with self.transaction() as run:
-                live = self._live(run, ask)
+                live = self._live(run, ask) if ask.session_id is None else None
                 if live is not None:
                     of = ask.binary_path if ask.pid is None else f"process {ask.pid}"
                     what = f"Session {live} of {of} is running."
                     raise StrobeError(Code.SESSION_EXISTS, what, "Use that session, or stop it with debug_session action=stop first.", value=live)
                 record = SessionRecord(
-                    session_id=new_session_id(ask.binary_path, ask.started_at, lambda name: self._taken(run, name)),
+                    session_id=ask.session_id or new_session_id(ask.binary_path, ask.started_at, lambda name: self._taken(run, name)),
                     client_id=ask.client_id,
                     binary_path=ask.binary_path,
                     command=ask.command,

@@ -38,7 +38,9 @@ class TestRuns:
         """Of the oldest beyond RUNS_KEPT nothing is kept."""
         with self._catalog.transaction() as run:
             name = new_session_id(f"{PurePath(ask.project_root).name}-tests", ask.started_at, lambda name: self._taken(run, name))
-            record = TestRunRecord(run_id=name, client_id=ask.client_id, project_root=ask.project_root, started_at=ask.started_at, status="running")
+            record = TestRunRecord(
+                run_id=name, client_id=ask.client_id, project_root=ask.project_root, traced=ask.traced, started_at=ask.started_at, status="running"
+            )  # fmt: skip
             self._put(run, record)
             old = run.execute("SELECT id FROM test_runs ORDER BY started_at DESC OFFSET ?", [RUNS_KEPT]).fetchall()
             run.executemany("DELETE FROM test_runs WHERE id = ?", old) if old else None

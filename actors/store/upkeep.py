@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from functools import partial
 from pathlib import Path
@@ -84,7 +83,7 @@ class Upkeep:
         self._files.delete(session_id)
         self._catalog.remove(session_id)
         # The keeper's folder holds the environment: it goes with the session. A target that lives on needs nothing of it.
-        shutil.rmtree(paths.target_path(session_id), ignore_errors=True)  # it may go at this moment with the session's process
+        paths.clear_target(session_id)  # it may go at this moment with the session's process
 
     @handles(Activity)
     async def activity(self, ask: Activity, context: Context) -> ActivityReply:

@@ -14,10 +14,13 @@ from actors.stuck_detector.sample import Thread, Tree, take, tree
 from actors.stuck_detector.stacks import Asker, Stacks
 from actors.stuck_detector.verdict import BUSY_LEAST, Known, judge
 from actors.stuck_detector.waits import with_waits
+from strobe.errors import StrobeError
 from strobe.model.stuck import ThreadStack, Verdict
+from strobe.protocol.indexer import Demangle, NamesReply
 from strobe.protocol.stuck_detector import DiagnoseReply
 
 WINDOW_S: Final = 0.25
+DEMANGLE_S: Final = 2.0
 LOOP_LOOKS: Final = 5  # windows, while something computes
 
 
@@ -71,10 +74,24 @@ class Diagnosis:
         pids = {thread.tid: thread.pid for thread in second.threads}
         loop_places = places | await stacks.place_pcs(pids, loops.pcs())
         known = Known(
-            loops=loops.found(loop_places), names=await asyncio.to_thread(_names, second, stacks), places={tid: place for tid, (place, _) in places.items()},
+            loops=loops.found(loop_places), names=await self._readable(await asyncio.to_thread(_names, second, stacks)),
+            places={tid: place for tid, (place, _) in places.items()},
             functions={tid: function for tid, (_, function) in loop_places.items()}, holders=_holders(second, stacks),
         )  # fmt: skip
         return Told(judge(first, second, known), stacks.stacks, stacks.notes)
+
+
+    async def _readable(self, names: dict[tuple[int, int], str]) -> dict[tuple[int, int], str]:
+        """Linkage names as they are written in the source."""
+        parts = {key: name.partition("+") for key, name in names.items() if name.startswith(("_Z", "_R"))}
+        if not parts:
+            return names
+        try:
+            reply: NamesReply = await self._ask("indexer", Demangle(names=[name for name, _, _ in parts.values()]), deadline_s=DEMANGLE_S)
+        except StrobeError:
+            return names  # as the symbol table has them
+        written = {key: f"{name}{plus}{offset}" for (key, (_, plus, offset)), name in zip(parts.items(), reply.names, strict=True)}
+        return names | written
 
 
 def _share(first: Tree, second: Tree) -> float:

@@ -22,7 +22,11 @@ _SYMTAB, _DYNSYM, _OBJECT = 2, 11, 1
 def name_of(address: int, modules: Sequence[Module], threads: Sequence[Thread], stacks: Mapping[int, bytes]) -> str:
     """`lock_a`, `table+0x10 (libdb.so)`, `on the stack of worker (4711)`, `0x… on the heap`."""
     module = module_at(list(modules), address)
-    if module is not None:
+    if module is None:  # .bss goes on in memory of no file, behind what is mapped of its own
+        before = max((one for one in modules if one.end <= address), key=lambda one: one.end, default=None)
+        if before is not None and (found := _object_at(before, address - before.bias)):
+            return found
+    else:
         found = _object_at(module, address - module.bias)
         return found or f"{Path(module.path).name}+{address - module.bias:#x}"
     for thread in threads:

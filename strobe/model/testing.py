@@ -144,6 +144,7 @@ class TestRunRecord(Noun):
     run_id: str
     client_id: str
     project_root: str
+    traced: bool = False  # then there is a session of the same id
     framework: str | None = None
     started_at: int  # ns since the epoch
     ended_at: int | None = None

@@ -119,7 +119,8 @@ class NamesReply(Reply):
 
 
 class Demangle(Ask):
-    """Names of types as std::type_info has them (Itanium C++ ABI §5.1.5: `St13runtime_error`), as they are written. What is no such name stays as it is."""
+    """Names of types as std::type_info has them (Itanium C++ ABI §5.1.5: `St13runtime_error`), and linkage names (`_ZL8accounts`), as they are written.
+    What is no such name stays as it is."""
 
     TYPE: ClassVar = "indexer.demangle"
     REPLY: ClassVar[type[Reply]] = NamesReply

@@ -45,6 +45,7 @@ class Launch(Ask):
     env: dict[str, str]  # whole environment of the target
     stdin: str | StdinOpen | None
     pty: bool
+    copy_output: bool = False  # by the recorder, of all processes that have it: none of them is read by the session's keeper
     attach: Attach | None = None
     core_file: str | None = None  # absolute path: nothing is started, the dump is opened
     symbols_path: str | None

@@ -44,6 +44,7 @@ class CreateSession(Ask):
     cwd: str
     project_root: str
     pid: int | None = None  # of a process that runs already
+    session_id: str | None = None  # of a test run, which has its id already
     started_at: int
     started_monotonic_ns: int
     events_max: int = 2_000_000

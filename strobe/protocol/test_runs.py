@@ -22,6 +22,7 @@ class CreateTestRun(Ask):
     client_id: str
     project_root: str
     started_at: int
+    traced: bool = False
 
 
 class ForgetTestRun(Ask):

@@ -5,8 +5,20 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from strobe.model.base import Noun
+from strobe.model.sampling import SamplingLimits
+from strobe.model.session import ChildrenPolicy
 from strobe.model.testing import Candidate, Level, NoTests, Phase, SuspectedTest, TestResult
+from strobe.model.watch import Watch
 from strobe.protocol.base import Ask, Done, Message, Reply
+
+
+class Traced(Noun):
+    """The run is a session too, of the same id: what runs tests is traced, with what it starts. `children.follow` counts as true."""
+
+    patterns: list[str]
+    watches: list[Watch] = []
+    sampling: SamplingLimits = SamplingLimits()
+    children: ChildrenPolicy = ChildrenPolicy()
 
 
 class RunTestsReply(Reply):
@@ -17,7 +29,7 @@ class RunTestsReply(Reply):
 
 
 class RunTests(Ask):
-    """Finds the framework, and begins. Errors: VALIDATION_ERROR for what cannot be run."""
+    """Finds the framework, and begins. Errors: VALIDATION_ERROR for what cannot be run, FRIDA_ATTACH_FAILED where nothing can be traced."""
 
     TYPE: ClassVar = "session.run_tests"
     REPLY: ClassVar[type[Reply]] = RunTestsReply
@@ -29,6 +41,7 @@ class RunTests(Ask):
     command: str | None = None
     env: dict[str, str]  # whole environment of the runner, but for what its adapter adds
     limit_ms: int  # hard limit of what runs tests; compiling does not count
+    traced: Traced | None = None
 
 
 class RunningTest(Noun):
@@ -52,6 +65,8 @@ class TestStateReply(Reply):
     compile_message: str | None = None
     pids: list[int] = []  # of the steps that run
     suspected: list[SuspectedTest] = []
+    traced: bool = False
+    warnings: list[str] = []  # about what was not traced
     result: TestResult | None = None
     error: str | None = None
 

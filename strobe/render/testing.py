@@ -24,6 +24,8 @@ def testing_text(reply: Mapping[str, Any]) -> str:
         lines = _result_lines(reply["testRunId"], reply["result"])
     elif "progress" in reply:
         lines = _progress_lines(reply["testRunId"], reply["progress"])
+    if "sessionId" in reply:
+        lines.append(f'Calls: debug_query {{"sessionId": "{reply["sessionId"]}"}}')
     if "error" in reply:
         lines.append(f"Error: {reply['error']}")
     return "\n".join([*lines, *(f"Warning: {text}" for text in reply.get("warnings", [])), *left_out_lines(reply)])

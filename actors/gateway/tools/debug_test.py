@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from mcp.types import ToolAnnotations
@@ -13,9 +15,11 @@ from pydantic import Field
 from actors.gateway.command import project_folder, target_environment
 from actors.gateway.tool import Arguments, Call, Result, Tool
 from strobe.errors import Code, StrobeError
+from strobe.model.sampling import SamplingLimits
+from strobe.model.session import ChildrenPolicy
 from strobe.model.testing import Level, TestRunRecord
 from strobe.model.testing import TestResult as RunResult
-from strobe.protocol import supervisor, test_runs, testing
+from strobe.protocol import indexer, session, store, supervisor, test_runs, testing
 from strobe.render.testing import progress_line, testing_text
 
 _DESCRIPTION: Final = "Run a project's tests (run), see how they are getting on or what came of them (status; waits up to 5 s), or list runs."
@@ -40,6 +44,7 @@ class TestArguments(Arguments):
     command: str | None = None
     env: dict[str, str] = {}
     timeout: int | None = Field(default=None, ge=100, le=3_600_000, description="ms; of one test")
+    trace_patterns: list[str] = Field(default=[], max_length=1000, description="makes it a session too; then debug_query")
     test_run_id: str | None = None
 
 
@@ -47,6 +52,7 @@ class TestResult(Result):
     __test__ = False
 
     test_run_id: str | None = None
+    session_id: str | None = None
     status: str | None = None
     framework: str | None = None
     progress: dict[str, Any] | None = None
@@ -72,10 +78,13 @@ async def _run(arguments: TestArguments, call: Call) -> Result:
     if arguments.project_root is None:
         raise StrobeError(Code.VALIDATION_ERROR, "`projectRoot` is missing.", "Give the project's folder as an absolute path.", value="projectRoot")
     root = project_folder(arguments.project_root)
-    created = test_runs.CreateTestRun(client_id=call.client.id, project_root=str(root), started_at=time.time_ns())
+    traced = await _traced(arguments, root, call)
+    created = test_runs.CreateTestRun(client_id=call.client.id, project_root=str(root), started_at=time.time_ns(), traced=traced is not None)
     record = (await call.ask("store", created, test_runs.TestRunReply)).record
     try:
-        opening = supervisor.OpenSession(session_id=record.run_id, injects=False)
+        if traced is not None:
+            await call.ask("store", _session_of(record, call), store.CreateSessionReply)
+        opening = supervisor.OpenSession(session_id=record.run_id, injects=traced is not None)
         opened = await call.ask("supervisor", opening, supervisor.OpenSessionReply, deadline_s=OPEN_S)
         limit_s = LIMITS_S.get(arguments.level or "", LIMIT_S)
         ask = testing.RunTests(
@@ -87,27 +96,52 @@ async def _run(arguments: TestArguments, call: Call) -> Result:
             command=arguments.command,
             env=target_environment(call.client.env, arguments.env, root),
             limit_ms=arguments.timeout or limit_s * 1000,
+            traced=traced,
         )
         begun = await call.ask(opened.session, ask, testing.RunTestsReply, deadline_s=OPEN_S)
     except (Exception, asyncio.CancelledError):
-        call.background(_undo(record.run_id, call))
+        call.background(_undo(record, call))
         raise
     call.warnings.extend(begun.warnings)
     if begun.no_tests is not None:
-        call.background(_undo(record.run_id, call))
+        call.background(_undo(record, call))
         return TestResult(status="completed", no_tests=begun.no_tests.model_dump(by_alias=True, exclude_none=True))
     told = await _status(record.run_id, FIRST_WAIT_MS, call)
     return told.model_copy(update={"framework": begun.framework})
 
 
-async def _undo(run_id: str, call: Call) -> None:
-    """A run that never began leaves no processes; its row tells that it failed."""
-    ended = test_runs.ForgetTestRun(run_id=run_id)
-    await asyncio.gather(
-        call.ask("store", ended, test_runs.ForgetTestRun.REPLY),
+async def _traced(arguments: TestArguments, root: Path, call: Call) -> testing.Traced | None:
+    """Errors: INVALID_PATTERN."""
+    if not arguments.trace_patterns:
+        return None
+    check = indexer.Resolve(patterns=arguments.trace_patterns, modules=[], main_modules=[], project_root=str(root))
+    await call.ask("indexer", check, indexer.ResolveReply)  # it knows the pattern language: a bad one is told before anything runs
+    return testing.Traced(patterns=arguments.trace_patterns, sampling=SamplingLimits.of(call.settings), children=ChildrenPolicy.of(call.settings))
+
+
+def _session_of(record: TestRunRecord, call: Call) -> store.CreateSession:
+    return store.CreateSession(
+        client_id=record.client_id, binary_path=record.project_root, command=["debug_test", record.project_root], cwd=record.project_root,
+        project_root=record.project_root, session_id=record.run_id, started_at=record.started_at, started_monotonic_ns=time.monotonic_ns(),
+        events_max=int(call.settings["events.maxPerSession"]),
+    )  # fmt: skip
+
+
+async def _undo(record: TestRunRecord, call: Call) -> None:
+    """A run that never began leaves nothing."""
+    run_id = record.run_id
+    if record.traced:
+        with suppress(StrobeError):  # there may be no session process, or one without a target
+            await call.ask(f"session:{run_id}", session.Stop(kill=True), session.StopReply, deadline_s=OPEN_S)
+    asks = [
         call.ask("supervisor", supervisor.CloseSession(session_id=run_id), supervisor.CloseSession.REPLY),
-        return_exceptions=True,
-    )
+        call.ask("store", test_runs.ForgetTestRun(run_id=run_id), test_runs.ForgetTestRun.REPLY),
+    ]
+    if record.traced:
+        asks.append(call.ask("store", store.EndSession(session_id=run_id, state="stopped", retain=False), store.EndSession.EndReply))
+    for outcome in await asyncio.gather(*asks, return_exceptions=True):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, StrobeError):
+            raise outcome
 
 
 async def _status(run_id: str, wait_ms: int, call: Call) -> TestResult:
@@ -117,10 +151,14 @@ async def _status(run_id: str, wait_ms: int, call: Call) -> TestResult:
         if error.code not in (Code.ACTOR_UNAVAILABLE, Code.TIMEOUT):
             raise
         return await _recorded(run_id, error, call)
+    call.warnings.extend(state.warnings)
+    traced = run_id if state.traced else None
     if state.result is not None or state.status != "running":
         framework = state.result.framework if state.result else None
-        return TestResult(test_run_id=run_id, status=state.status, framework=framework, result=_shown(state.result), error=state.error)
-    return TestResult(test_run_id=run_id, status="running", progress=await _progress(run_id, state, call))
+        return TestResult(
+            test_run_id=run_id, session_id=traced, status=state.status, framework=framework, result=_shown(state.result), error=state.error
+        )  # fmt: skip
+    return TestResult(test_run_id=run_id, session_id=traced, status="running", progress=await _progress(run_id, state, call))
 
 
 async def _waited(run_id: str, wait_ms: int, call: Call) -> testing.TestStateReply:
@@ -146,7 +184,10 @@ async def _recorded(run_id: str, error: StrobeError, call: Call) -> TestResult:
             raise error
         return TestResult(test_run_id=run_id, status="running", progress={}, error="The run's process is being replaced; ask again in a second.")
     status = "completed" if record.status == "completed" else "failed"
-    return TestResult(test_run_id=run_id, status=status, framework=record.framework, result=_shown(record.result), error=record.error)
+    traced = run_id if record.traced else None
+    return TestResult(
+        test_run_id=run_id, session_id=traced, status=status, framework=record.framework, result=_shown(record.result), error=record.error
+    )  # fmt: skip
 
 
 async def _progress(run_id: str, state: testing.TestStateReply, call: Call) -> dict[str, Any]:
@@ -195,7 +236,6 @@ TOOL: Final = Tool(
     text=testing_text,
     cuttable=("runs", "warnings"),
     later={
-        "tracePatterns": "Run the test's own program with debug_launch and debug_trace.",
         "watches": "Run the test's own program with debug_launch and debug_trace.",
     },
 )

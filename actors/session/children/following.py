@@ -178,20 +178,30 @@ class Following:
         if verdict.why_not is not None:
             self._not_followed(gate.pid, shown, verdict.why_not)
             return
-        def judge(new: Image) -> str | None:
-            one = self._policy.judge(f"/proc/{new.pid}/exe")
-            if one.why_not is None:
-                self.processes.exec(new.pid, new.path, None, shell=one.shell)
-                self._coming[new.pid] = (new.path, one, time.monotonic())
-            else:
-                self._not_followed(new.pid, new.path, one.why_not)
-            return one.why_not
-
-        outcome = image.follow(gate.pid, gate.tid, gate.let_go, judge, self._recorder, self._pool.path)
+        outcome = image.follow(gate.pid, gate.tid, gate.let_go, self._judge, self._recorder, self._pool.path)
         if outcome.why_not and self._coming.pop(gate.pid, None) is not None:
             self._problem(gate.pid, outcome.why_not)
         elif outcome.why_not and outcome.path is None:
             self._not_followed(gate.pid, shown, outcome.why_not)
+
+    def _judge(self, new: Image) -> str | None:
+        one = self._policy.judge(f"/proc/{new.pid}/exe")
+        if one.why_not is None:
+            self.processes.exec(new.pid, new.path, None, shell=one.shell)
+            self._coming[new.pid] = (new.path, one, time.monotonic())
+        else:
+            self._not_followed(new.pid, new.path, one.why_not)
+        return one.why_not
+
+    def take_in(self, pid: int) -> None:
+        """A process that is no child of the target, and that its keeper holds at its first instruction, gets the recorder once it goes on. Where it
+        cannot, that is told as of children. Blocks."""
+        if not self.is_on:
+            self.processes.exec(pid, f"process {pid}", "this machine cannot follow programs")
+            return
+        outcome = image.enter(pid, self._judge, self._recorder, self._pool.path)
+        if outcome.why_not and (self._coming.pop(pid, None) is not None or outcome.path is None):
+            self._problem(pid, outcome.why_not)
 
     def _not_followed(self, pid: int, path: str, why: str) -> None:
         self.processes.exec(pid, path, why)

@@ -72,6 +72,11 @@ def follow(pid: int, tid: int, let_go: Callable[[], bool], judge: Callable[[Imag
     return run_as_tracer(lambda: _Follower(pid, tid, recorder, pool).run(let_go, judge))
 
 
+def enter(pid: int, judge: Callable[[Image], str | None], recorder: Path, pool: Path) -> Followed:
+    """The same for a process that its keeper holds at its first instruction, by SIGSTOP; it is still held when this returns. Blocks."""
+    return run_as_tracer(lambda: _Follower(pid, pid, recorder, pool).place(judge))
+
+
 class _Follower:
     def __init__(self, pid: int, tid: int, recorder: Path, pool: Path) -> None:
         self._pid = pid
@@ -102,6 +107,26 @@ class _Follower:
         except (Loose, OSError) as reason:
             self._let_loose()
             return Followed(None, None if isinstance(reason, NoProgram | ProcessLookupError) else str(reason))
+        return Followed(image.path, why)
+
+    def place(self, judge: Callable[[Image], str | None]) -> Followed:
+        """The group stop that it is in becomes one of ours, and is its own again afterwards (ptrace(2), "Group-stop")."""
+        try:
+            ptrace.ptrace(ptrace.SEIZE, self._tid, 0, ptrace.O_TRACESYSGOOD | ptrace.O_TRACEEXEC)
+        except OSError as error:
+            return Followed(None, f"it may not be traced ({error.strerror})")
+        try:
+            status = self._stop(STOP_S)
+            if not ptrace.is_event_stop(status) or os.WSTOPSIG(status) != signal.SIGSTOP:
+                raise Loose("it does not wait at its first instruction")
+            image = Image(self._pid, os.readlink(f"/proc/{self._pid}/exe"))  # noqa: PTH115 (its text, with " (deleted)" if it is)
+            why = judge(image)
+            if why is None:
+                why = self._place()
+            self._detach()
+        except (Loose, OSError) as reason:
+            self._let_loose()
+            return Followed(None, str(reason))
         return Followed(image.path, why)
 
     def _hold(self) -> None:

@@ -7,9 +7,12 @@ import time
 from pathlib import Path
 from typing import Final
 
+from actors.session.target import Target
 from actors.session.testing.project import ProjectFolder
 from actors.session.testing.run import TestRun
 from actors.session.testing.stuck import StuckWatch
+from actors.session.testing.traced import TracedSteps, holder
+from actors.session.tracing import Tracing
 from strobe import paths
 from strobe.adapters.adapter import Request
 from strobe.adapters.registry import ADAPTERS, adapter, detect
@@ -17,11 +20,12 @@ from strobe.artifacts import artifact_folder
 from strobe.errors import Code, StrobeError
 from strobe.model.testing import Candidate
 from strobe.protocol.base import Done
+from strobe.protocol.session import Launch, LaunchReply
 from strobe.protocol.supervisor import SessionEnded
 from strobe.protocol.testing import EndTests, RunTests, RunTestsReply, TestRunEnded, TestState, TestStateReply
 from strobe.runtime import Actor, Context, handles
 
-ASK: Final = "test-run"  # in the run's folder: what was asked for, for a session process that takes over
+ASK: Final = "test-run"  # in the run's folder while it goes on: what was asked for, for a session process that takes over
 LINGER_S: Final = 1.0  # for whoever waits for the end
 
 
@@ -30,15 +34,20 @@ class TestAnswers(Actor):
 
     __test__ = False
     tests: TestRun | None = None
+    target: Target | None
+    tracing: Tracing | None
     _going: asyncio.Task[None] | None = None
 
     @handles(RunTests, completes=True)
     async def run_tests(self, ask: RunTests, context: Context) -> RunTestsReply:
-        del context
         folder = paths.target_folder(ask.run_id)
         watch = StuckWatch(self, ask.run_id, self.crash)
         reply, run = await asyncio.to_thread(_begin, ask, folder, time.monotonic_ns(), watch)
         if run is not None:
+            if ask.traced is not None:
+                await self.launch(holder(ask), context)
+                run.traced = self._traced()
+                run.traced.want(ask)
             self._follow(run, ask)
         return reply
 
@@ -63,21 +72,39 @@ class TestAnswers(Actor):
         return Done()
 
     def take_over_tests(self, folder: Path) -> bool:
-        """Goes on with the run of a session process that was killed: whatever its steps have said so far is read again. False: there was none."""
+        """Goes on with the run of a session process that was killed: whatever its steps have said so far is read again. False: there is none."""
         try:
             ask, began_ns = _saved(folder)
         except FileNotFoundError:
+            if (folder / paths.TEST_DETAILS).exists() and self.target is None:  # it was told; only the end of its session was not
+                self.notice(SessionEnded(session_id=folder.name))
             return False
         _, run = _begin(ask, folder, began_ns, StuckWatch(self, ask.run_id, self.crash))
         if run is not None:
+            run.traced = self._traced() if self.target is not None else None
             self._follow(run, ask)
         return True
+
+    async def stop_tests(self) -> bool:
+        """The session is being stopped, and its run with it. Whether its target does nothing but hold a run open."""
+        if self.tests is not None:
+            self.tests.ending = True
+            await self.tests.over.wait()
+        return self.tests is not None
 
     async def leave_tests(self) -> None:
         """At an orderly end nothing of a run goes on."""
         if self.tests is not None and self._going is not None:
             self.tests.ending = True
             await asyncio.wait([self._going])
+
+    async def launch(self, ask: Launch, context: Context) -> LaunchReply:
+        """The session's."""
+        raise NotImplementedError
+
+    def _traced(self) -> TracedSteps:
+        assert self.target is not None and self.tracing is not None and self.tracing.follower is not None  # a holder is launched with one
+        return TracedSteps(self.target, self.tracing.follower)
 
     def _tests(self) -> TestRun:
         if self.tests is None:
@@ -100,7 +127,12 @@ class TestAnswers(Actor):
         ended = TestRunEnded(run_id=ask.run_id, framework=framework, status=state.status, result=state.result, error=run.error, durations_ms=run.durations())
         self.notice(ended)
         await asyncio.gather(run.watch.end(), asyncio.sleep(LINGER_S))
-        self.notice(SessionEnded(session_id=ask.run_id))
+        await asyncio.to_thread(run.forget_environment)
+        (paths.target_path(ask.run_id) / ASK).unlink(missing_ok=True)
+        if run.traced is not None:
+            await run.traced.end()  # the session tells its end once all is drained
+        else:
+            self.notice(SessionEnded(session_id=ask.run_id))
 
 
 def _begin(ask: RunTests, folder: Path, began_ns: int, watch: StuckWatch) -> tuple[RunTestsReply, TestRun | None]:

@@ -11,6 +11,8 @@ import orjson
 
 from actors.session.testing.steps import LiveStep
 from actors.session.testing.stuck import StuckWatch, stuck_tests
+from actors.session.testing.traced import TracedSteps
+from strobe import paths
 from strobe.adapters.adapter import Run, Step
 from strobe.errors import StrobeError
 from strobe.model.testing import Failure, StuckTest, TestCase, TestResult, TestStatus
@@ -25,6 +27,8 @@ class TestRun:
     """`go` is its whole life; everything else may be asked meanwhile and afterwards."""
 
     __test__ = False
+
+    traced: TracedSteps | None = None  # set before `go` where the run is traced
 
     def __init__(self, ask: RunTests, framework: str, run: Run, folder: Path, began_ns: int, watch: StuckWatch) -> None:
         self._ask = ask
@@ -68,6 +72,8 @@ class TestRun:
             self.error = "The run was ended before it was through."
         self.result = self._result()
         self._save()
+        if self.traced is not None:
+            await self.traced.settle()
         self.over.set()
 
     def state(self) -> TestStateReply:
@@ -81,6 +87,8 @@ class TestRun:
             failed=book.count(TestStatus.FAILED) + book.count(TestStatus.LOST),
             skipped=book.count(TestStatus.SKIPPED),
             expected=book.expected,
+            traced=self.traced is not None,
+            warnings=self.traced.told(over=self.over.is_set()) if self.traced is not None else [],
             suspected=self.watch.suspected(list(book.running.values())),
             running=[RunningTest(name=one.name, suite=one.suite, elapsed_ms=now - one.since, pid=one.pid) for one in book.running.values()],
             compile_message=book.compile_message,
@@ -95,14 +103,17 @@ class TestRun:
         return {case.name: case.duration_ms for case in cases if case.status is TestStatus.PASSED and case.duration_ms is not None}
 
     async def _start(self) -> None:
-        while self._waiting and (not self._live or (self._waiting[0].beside and len(self._live) < BESIDE_MAX)):
+        while self._waiting and (not self._live or (self._waiting[0].beside and self.traced is None and len(self._live) < BESIDE_MAX)):
             step = self._waiting.pop(0)
             number = len(list(self._folder.glob("step-*")))
             known = next((path for path in self._folder.glob("step-*") if (path / "name").exists() and (path / "name").read_text() == step.name), None)
             folder = known or self._folder / f"step-{number}"
             folder.mkdir(mode=0o700, exist_ok=True)
             (folder / "name").write_text(step.name)
-            live = await asyncio.to_thread(LiveStep, step, folder / "process", self._ask.env, self._began_ns)
+            traced = self.traced if step.phase == "running" else None
+            live = await asyncio.to_thread(LiveStep, step, folder / "process", self._ask.env, self._began_ns, held=traced is not None)
+            if traced is not None and live.held:
+                await asyncio.to_thread(traced.bring_in, live)
             self._live.append(live)
             if live.condemned_before:  # perhaps it was not killed any more
                 await asyncio.to_thread(live.kill)
@@ -193,7 +204,7 @@ class TestRun:
             errors=book.errors,
             no_tests=book.no_tests,
             crash=book.crash,
-            details=str(self._folder / "details.json"),
+            details=str(self._folder / paths.TEST_DETAILS),
         )
 
     def _save(self) -> None:
@@ -202,4 +213,12 @@ class TestRun:
         tests = [case.model_dump(by_alias=True, mode="json", exclude_none=True) for case in self._run.book.tests.values()]
         result = self.result.model_dump(by_alias=True, mode="json", exclude_none=True)
         content = {"result": result, "tests": tests, "lastLines": self._tails, "error": self.error}
-        (self._folder / "details.json").write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        try:
+            Path(self.result.details).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        except FileNotFoundError:  # the run was deleted meanwhile
+            self.result = self.result.model_copy(update={"details": ""})
+
+    def forget_environment(self) -> None:
+        """What its steps were started with is kept no longer than the run goes on."""
+        for launch in self._folder.glob("step-*/process/launch"):
+            launch.unlink(missing_ok=True)

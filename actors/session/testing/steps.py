@@ -34,8 +34,8 @@ VERDICT: Final = "stuck"  # in the step's folder: its tests that were running at
 
 
 class LiveStep:
-    def __init__(self, step: Step, folder: Path, environment: Mapping[str, str], began_ns: int) -> None:
-        """`folder` is the step's own. Errors: VALIDATION_ERROR for what cannot be started."""
+    def __init__(self, step: Step, folder: Path, environment: Mapping[str, str], began_ns: int, *, held: bool = False) -> None:
+        """`folder` is the step's own. `held`: at its first instruction, until `go`. Errors: VALIDATION_ERROR for what cannot be started."""
         self.step = step
         self.tail: list[str] = []
         self.killed = False
@@ -54,12 +54,26 @@ class LiveStep:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             wanted = {**environment, "CI": "1", "NO_COLOR": "1", **({EVENTS: str(self._events)} if step.events else {}), **step.env}
             env = {name: value for name, value in wanted.items() if value is not None}
-            self._keeper = start_keeper(folder, Launch(path=step.argv[0], argv=step.argv, env=env, cwd=step.cwd))
+            self._keeper = start_keeper(folder, Launch(path=step.argv[0], argv=step.argv, env=env, cwd=step.cwd, stop=held))
         self._output = os.open(self._keeper.output_path, os.O_RDONLY | os.O_CLOEXEC)
 
     @property
     def pid(self) -> int:
         return self._keeper.status().pid
+
+    @property
+    def held(self) -> bool:
+        return self._keeper.status().state is TargetState.STOPPED
+
+    @property
+    def streams(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Devices and inodes of its stdout and stderr."""
+        status = self._keeper.status()
+        return status.stream_dev, status.stream_ino
+
+    def go(self) -> None:
+        with contextlib.suppress(StrobeError):  # it was killed there
+            self._keeper.continue_target()
 
     def advance(self, run: Run) -> Exit | None:
         """Hands on what is new; how the step ended, once it has and all is handed on."""
