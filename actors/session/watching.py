@@ -24,8 +24,10 @@ ASK_S: Final = 10.0
 class Watching:
     """`resolved`: by label, in the order added. `on`: for those with patterns, the addresses of the functions that match."""
 
-    def __init__(self, actor: Asker, target: Target) -> None:
+    def __init__(self, actor: Asker, target: Target, program: str | None = None) -> None:
+        """`program`: the file of another process than the target's own."""
         self._actor = actor
+        self._program = program or target.journal.launch.command
         self._target = target
         self._bundles: dict[str, Bundle] = {}
         self.resolved: dict[str, Resolved] = {}
@@ -150,7 +152,7 @@ class Watching:
     async def _variables(self, names: list[str], types: list[str], modules: list[Module]) -> VariablesReply:
         journal = self._target.journal
         paths = [module.path for module in modules]
-        own = [path for path in paths if is_own(path, journal.launch.command)]
+        own = [path for path in paths if is_own(path, self._program)]
         ask = Variables(names=names, types=types, modules=paths, main_modules=own, symbols_path=journal.launch.symbols_path)
         reply: VariablesReply = await self._actor.ask("indexer", ask, deadline_s=ASK_S)
         return reply

@@ -82,6 +82,22 @@ async def test_a_command_of_a_shell(strobe: Strobe, tmp_path: Path) -> None:
     assert stdout.count(stdout[: len(stdout) // 2]) == 2 and len(stdout) > 10, stdout
 
 
+async def test_watches_in_each_program(strobe: Strobe, tmp_path: Path) -> None:
+    """A global is read where it lies in each of several processes, an argument from each call; what can be read nowhere is told."""
+    root = tmp_path / "plain"
+    root.mkdir()
+    numbers = program("numbers.c", "-O0")
+    watches = [{"variable": "stop", "label": "stopped"}, {"expr": "args[0]", "label": "line"}, {"variable": "no_such_global", "label": "none"}]
+    reply = await run(strobe, root, command=f"{numbers} 5; {numbers} 7", tracePatterns=["numbered_line"], watches={"add": watches})
+    found = await calls(strobe, reply["sessionId"], "numbered_line")
+    assert len(found) == 12 and len({one["pid"] for one in found}) == 2, found
+    values = [one["watchValues"] for one in found]
+    assert (all(one["stopped"] == 0 for one in values) and {one["line"] for one in values} == set(range(7))) or {1, 7}, values
+    assert any("no_such_global" in text for text in reply["warnings"]), reply["warnings"]
+    with pytest.raises(ToolError, match="tracePatterns"):
+        await strobe.call("debug_test", projectRoot=str(root), command="true", watches={"add": watches})
+
+
 async def test_the_limit_ends_the_tree(strobe: Strobe, tmp_path: Path) -> None:
     require("g++")
     at = bench(CATCH2, tmp_path, "hang")

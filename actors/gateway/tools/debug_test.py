@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from mcp.types import ToolAnnotations
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from actors.gateway.command import project_folder, target_environment
 from actors.gateway.tool import Arguments, Call, Result, Tool
+from actors.gateway.tools.debug_trace import WatchAdd, WatchChange, watches_of
 from strobe.errors import Code, StrobeError
 from strobe.model.sampling import SamplingLimits
 from strobe.model.session import ChildrenPolicy
 from strobe.model.testing import Level, TestRunRecord
 from strobe.model.testing import TestResult as RunResult
+from strobe.model.watch import WATCHES_MAX
 from strobe.protocol import indexer, session, store, supervisor, test_runs, testing
 from strobe.render.testing import progress_line, testing_text
 
@@ -33,6 +36,12 @@ WARNINGS_SHOWN: Final = 10
 STATUS_S: Final = 14.0
 
 
+class TestWatches(BaseModel):
+    __test__ = False
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", strict=True, frozen=True)
+    add: list[WatchAdd] = Field(max_length=WATCHES_MAX)
+
+
 class TestArguments(Arguments):
     __test__ = False
 
@@ -45,6 +54,7 @@ class TestArguments(Arguments):
     env: dict[str, str] = {}
     timeout: int | None = Field(default=None, ge=100, le=3_600_000, description="ms; of one test")
     trace_patterns: list[str] = Field(default=[], max_length=1000, description="makes it a session too; then debug_query")
+    watches: TestWatches | None = Field(default=None, description="read on traced calls, as in debug_trace")
     test_run_id: str | None = None
 
 
@@ -111,12 +121,18 @@ async def _run(arguments: TestArguments, call: Call) -> Result:
 
 
 async def _traced(arguments: TestArguments, root: Path, call: Call) -> testing.Traced | None:
-    """Errors: INVALID_PATTERN."""
+    """Errors: INVALID_PATTERN, WATCH_FAILED, VALIDATION_ERROR."""
+    watches = watches_of(WatchChange(add=arguments.watches.add)) if arguments.watches is not None else []
     if not arguments.trace_patterns:
+        if watches:
+            what = "`watches` are read on calls of traced functions, and `tracePatterns` is empty."
+            raise StrobeError(Code.VALIDATION_ERROR, what, "Give patterns of the functions on whose calls they are to be read.", value="watches")
         return None
     check = indexer.Resolve(patterns=arguments.trace_patterns, modules=[], main_modules=[], project_root=str(root))
     await call.ask("indexer", check, indexer.ResolveReply)  # it knows the pattern language: a bad one is told before anything runs
-    return testing.Traced(patterns=arguments.trace_patterns, sampling=SamplingLimits.of(call.settings), children=ChildrenPolicy.of(call.settings))
+    return testing.Traced(
+        patterns=arguments.trace_patterns, watches=watches, sampling=SamplingLimits.of(call.settings), children=ChildrenPolicy.of(call.settings)
+    )  # fmt: skip
 
 
 def _session_of(record: TestRunRecord, call: Call) -> store.CreateSession:
@@ -235,7 +251,4 @@ TOOL: Final = Tool(
     run=run,
     text=testing_text,
     cuttable=("runs", "warnings"),
-    later={
-        "watches": "Run the test's own program with debug_launch and debug_trace.",
-    },
 )

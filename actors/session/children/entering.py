@@ -1,7 +1,7 @@
 """Hooks for a program that an exec has started: it waits at its gate with the recorder in it, and does itself what has to be done in it.
 
 Ids and plans are the session's: one for a function of a file, in whatever process and wherever it is mapped. Plans that were made for watches hold
-addresses of the target's own process, so those of its children are made without.
+addresses of the target's own process, so those of its children are made without; the programs of a test run have plans of their own for them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from actors.session.ptrace.remote import NewPlan, Order, packed_plans, unpacked_
 from actors.session.ptrace.reserving import groups
 from actors.session.ptrace.threads import thread_ids
 from actors.session.tracing import PREPARE_S, Tracing, flags_of
+from actors.session.watching import Watching
 from strobe.errors import StrobeError
 from strobe.lanes.layout import HookFlag
 from strobe.model.probe import Hook, Place
@@ -64,6 +65,8 @@ class Entering:
         self._hooks: dict[FunctionKey, Hook] = {}  # of which the target itself had none
         self._resting: set[FunctionKey] = set()  # of patterns that were removed
         self.programs: dict[int, Program] = {}
+        self.watch_problems: dict[str, str] = {}
+        self.watches_read: set[str] = set()
 
     async def enter(self, gate: Gate, program: str, *, bare: bool) -> Entered:
         """`bare`: only what it starts is of interest. It still waits when this returns. Errors: Left, StrobeError."""
@@ -72,7 +75,7 @@ class Entering:
         if bare:
             internals, hooks = [item for item in internals if item.symbol in FOLLOWING], []
         else:
-            hooks = await self.wanted(mapped, program)
+            hooks = await self._watched(await self.wanted(mapped, program), mapped, program)
         ask = await asyncio.to_thread(self._reserved, gate, mapped, internals, hooks)
         reply: PrepareReply = await self._tracing.actor.ask(f"spawner:{self._target.session_id}", ask, deadline_s=PREPARE_S)
         if gate.pid == self._target.pid:
@@ -101,6 +104,34 @@ class Entering:
                 self._target.set_hook(hooks[key].id, flags_of(hooks[key]))
                 self._resting.discard(key)
         return [hooks[key].model_copy(update={"address": address}) for address, key in found.items()]
+
+    async def _watched(self, hooks: list[Hook], mapped: Sequence[Mapped], program: str) -> list[Hook]:
+        """Of a test run: with what its watches read, in ids of this process alone, for what they begin at lies elsewhere in each."""
+        journal = self._target.journal
+        if not hooks or not journal.watches or not journal.launch.copy_output:
+            return hooks
+        watching = Watching(self._tracing.actor, self._target, program)
+        watching.resolved = await watching.resolve(journal.watches, [one.module for one in mapped])
+        for watch in journal.watches:
+            if watch.on:
+                watching.on[watch.label] = set(await self._tracing.resolving.in_new(watch.on, mapped, program))
+        planned = [(hook, watching.plan_for(hook.plan, hook.address)) for hook in hooks]
+        self.watch_problems |= {label: one.problem for label, one in watching.resolved.items() if one.problem is not None}
+        self.watch_problems |= {label: next(iter(found.values())) for label, found in watching.problems.items() if found}
+        self.watches_read |= {value.label for _, plan in planned for value in plan.watches}
+        changed = [(hook, plan) for hook, plan in planned if plan is not hook.plan]
+        async with self._tracing.lock:
+            made = journal.probes.new_hooks([hook.place for hook, _ in changed], [hook.address for hook, _ in changed], [plan for _, plan in changed])
+            journal.save(self._target.folder)
+        self._target.collector.announce_hooks(made)
+        for hook in made:
+            self._target.set_hook(hook.id, flags_of(hook))
+        fresh = {hook.address: hook for hook in made}
+        return [fresh.get(hook.address, hook) for hook in hooks]
+
+    def told(self) -> list[str]:
+        """Watches that were read nowhere, and why."""
+        return [f"Watch {label}: {why}" for label, why in self.watch_problems.items() if label not in self.watches_read]
 
     def _targets(self, files: dict[str, str]) -> dict[FunctionKey, Hook]:
         """Hooks that the target itself has for functions of these files."""

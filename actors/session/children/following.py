@@ -115,7 +115,7 @@ class Following:
         found = self.processes.told()
         if left or full:
             found.append(f"{left + full} new programs went on before Strobe had looked at them (it was too busy): they are not traced.")
-        return found
+        return [*found, *self._entering.told()]
 
     # In a thread of its own
 

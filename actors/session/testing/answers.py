@@ -104,7 +104,7 @@ class TestAnswers(Actor):
 
     def _traced(self) -> TracedSteps:
         assert self.target is not None and self.tracing is not None and self.tracing.follower is not None  # a holder is launched with one
-        return TracedSteps(self.target, self.tracing.follower)
+        return TracedSteps(self.target, self.tracing, self.tracing.follower)
 
     def _tests(self) -> TestRun:
         if self.tests is None:

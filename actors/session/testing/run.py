@@ -113,7 +113,7 @@ class TestRun:
             traced = self.traced if step.phase == "running" else None
             live = await asyncio.to_thread(LiveStep, step, folder / "process", self._ask.env, self._began_ns, held=traced is not None)
             if traced is not None and live.held:
-                await asyncio.to_thread(traced.bring_in, live)
+                await traced.bring_in(live)
             self._live.append(live)
             if live.condemned_before:  # perhaps it was not killed any more
                 await asyncio.to_thread(live.kill)

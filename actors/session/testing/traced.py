@@ -10,17 +10,20 @@ import asyncio
 import os
 import shutil
 import signal
+from pathlib import Path
 from typing import Final
 
 from actors.session.target import Target
 from actors.session.testing.steps import LiveStep
-from actors.session.tracing import Follower
+from actors.session.tracing import Follower, Tracing
 from strobe.errors import Code, StrobeError
+from strobe.modules import maps_text, parse_mapped
 from strobe.protocol.session import Launch, StdinOpen
 from strobe.protocol.testing import RunTests
 
 HOLDER: Final = "cat"  # waits for the end of its input
 FLUSH_S: Final = 5.0
+LOOK_AHEAD_S: Final = 10.0
 OUTPUT: Final = "A test run: of its output, what traced programs write by libc's write, writev and pwrite is here; all of it goes to the run's result."
 
 
@@ -39,8 +42,9 @@ def holder(ask: RunTests) -> Launch:
 class TracedSteps:
     """Of one run."""
 
-    def __init__(self, target: Target, follower: Follower) -> None:
+    def __init__(self, target: Target, tracing: Tracing, follower: Follower) -> None:
         self._target = target
+        self._tracing = tracing
         self._follower = follower
 
     def want(self, ask: RunTests) -> None:
@@ -51,18 +55,30 @@ class TracedSteps:
             raise StrobeError(Code.FRIDA_ATTACH_FAILED, what, "Run without tracePatterns and watches, or ask `strobe-ctl doctor`.")
         journal = self._target.journal
         journal.probes.patterns = journal.probes.changed_patterns(ask.traced.patterns, [])
+        journal.watches = list(ask.traced.watches)
         can = self._target.capabilities
         told = {"output_capture": "partial", "limitations": [*can.limitations, OUTPUT]}
         self._target.capabilities = journal.capabilities = can.model_copy(update=told)
         journal.save(self._target.folder)
 
-    def bring_in(self, live: LiveStep) -> None:
-        """It runs on when this returns, traced where that can be. Blocks."""
+    async def bring_in(self, live: LiveStep) -> None:
+        """It runs on when this returns, traced where that can be."""
         try:
             self._target.pool.set_streams(*live.streams)
-            self._follower.take_in(live.pid)
+            await self._look_ahead(live.pid)
+            await asyncio.to_thread(self._follower.take_in, live.pid)
         finally:
-            live.go()
+            await asyncio.to_thread(live.go)
+
+    async def _look_ahead(self, pid: int) -> None:
+        """Its symbols, while it is held: at its gate it waits for 2 s only, which a large program takes when it is seen for the first time."""
+        try:
+            async with asyncio.timeout(LOOK_AHEAD_S):
+                mapped = parse_mapped(maps_text(pid))
+                program = str(Path(f"/proc/{pid}/exe").readlink())
+                await self._tracing.resolving.in_new(self._target.journal.probes.patterns, mapped, program)
+        except (StrobeError, OSError, TimeoutError):  # whether it can be traced is told by what comes after
+            return
 
     async def settle(self) -> None:
         """What was recorded so far can be queried. A store that is away gets it later."""

@@ -1,0 +1,71 @@
+"""One step of a test run with a real keeper: what is kept of a verdict, and its end when the keeper is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from actors.session.testing.steps import LiveStep
+from strobe.adapters.adapter import Step
+from strobe.model.testing import StuckTest
+
+WAIT_S = 10.0
+SLEEPS = Step("sleeps", ("/bin/sh", "-c", "sleep 1000 & sleep 1000; true"), "/")
+
+
+def running(group: int) -> list[int]:
+    """Processes of a group that are no zombies."""
+    found = []
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                fields = (path / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[2]) == group and fields[0] not in "ZX":
+                found.append(int(path.name))
+    return found
+
+
+def until_gone(group: int) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while running(group):
+        assert time.monotonic() < deadline, running(group)
+        time.sleep(0.01)
+
+
+def until_begun(group: int) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while len(running(group)) < 3:
+        assert time.monotonic() < deadline, running(group)
+        time.sleep(0.01)
+
+
+def test_a_verdict_is_known_to_who_takes_over(tmp_path: Path) -> None:
+    first = LiveStep(SLEEPS, tmp_path / "process", dict(os.environ), time.monotonic_ns())
+    group = os.getpgid(first.pid)
+    stuck = StuckTest(name="waits", elapsed_ms=2000, diagnosis="deadlock, proven: …", kind="deadlock")
+    assert not first.condemned_before
+    first.condemn([stuck])
+    second = LiveStep(SLEEPS, tmp_path / "process", dict(os.environ), time.monotonic_ns())
+    try:
+        assert second.condemned_before == [stuck] and second.pid == first.pid
+    finally:
+        second.close()
+    until_gone(group)
+    first.close()
+
+
+def test_a_tree_ends_though_its_keeper_is_gone(tmp_path: Path) -> None:
+    live = LiveStep(SLEEPS, tmp_path / "process", dict(os.environ), time.monotonic_ns())
+    group = os.getpgid(live.pid)
+    until_begun(group)
+    os.kill(live._keeper.status().keeper_pid, signal.SIGKILL)
+    deadline = time.monotonic() + WAIT_S
+    while not live._keeper.lost():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    live.close()
+    until_gone(group)
