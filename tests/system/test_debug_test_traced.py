@@ -115,6 +115,9 @@ async def test_stop_ends_the_run(strobe: Strobe, tmp_path: Path) -> None:
     at = bench(CATCH2, tmp_path, "hang")
     begun = await strobe.call("debug_test", projectRoot=str(at.root), timeout=60_000, tracePatterns=["main"])
     await progress(strobe, begun["testRunId"], "never ends")
+    for _ in range(5):  # what holds the session open waits, and is not stuck
+        assert "stuck" not in await strobe.call("debug_session", action="status", sessionId=begun["sessionId"])
+        await strobe.call("debug_test", action="status", testRunId=begun["testRunId"])
     await strobe.call("debug_session", action="stop", sessionId=begun["sessionId"], retain=True)
     reply = await ended(strobe, begun)
     assert reply["status"] == "failed" and "ended before" in reply["error"], reply

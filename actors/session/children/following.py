@@ -16,7 +16,7 @@ from typing import Any, Final
 from actors.session.children import image, root
 from actors.session.children.entering import Entering
 from actors.session.children.gate import Gate
-from actors.session.children.image import Image
+from actors.session.children.image import Followed, Image
 from actors.session.children.policy import Policy, Verdict
 from actors.session.children.processes import Processes
 from actors.session.children.spreading import Spreading
@@ -199,7 +199,10 @@ class Following:
         if not self.is_on:
             self.processes.exec(pid, f"process {pid}", "this machine cannot follow programs")
             return
-        outcome = image.enter(pid, self._judge, self._recorder, self._pool.path)
+        try:
+            outcome = image.enter(pid, self._judge, self._recorder, self._pool.path)
+        except (StrobeError, ValueError) as error:  # nothing can be found out about it
+            outcome = Followed(None, f"it could not be followed ({error})")
         if outcome.why_not and (self._coming.pop(pid, None) is not None or outcome.path is None):
             self._problem(pid, outcome.why_not)
 

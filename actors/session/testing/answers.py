@@ -103,7 +103,7 @@ class TestAnswers(Actor):
         raise NotImplementedError
 
     def _traced(self) -> TracedSteps:
-        assert self.target is not None and self.tracing is not None and self.tracing.follower is not None  # a holder is launched with one
+        assert self.target is not None and self.tracing is not None  # who calls has looked
         return TracedSteps(self.target, self.tracing, self.tracing.follower)
 
     def _tests(self) -> TestRun:

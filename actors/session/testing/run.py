@@ -112,9 +112,10 @@ class TestRun:
             (folder / "name").write_text(step.name)
             traced = self.traced if step.phase == "running" else None
             live = await asyncio.to_thread(LiveStep, step, folder / "process", self._ask.env, self._began_ns, held=traced is not None)
+            self._live.append(live)
             if traced is not None and live.held:
                 await traced.bring_in(live)
-            self._live.append(live)
+                live.changed_ns = time.monotonic_ns()
             if live.condemned_before:  # perhaps it was not killed any more
                 await asyncio.to_thread(live.kill)
             self.watch.begins(step.name, live.pid)

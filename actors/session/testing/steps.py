@@ -72,7 +72,7 @@ class LiveStep:
         return status.stream_dev, status.stream_ino
 
     def go(self) -> None:
-        with contextlib.suppress(StrobeError):  # it was killed there
+        with contextlib.suppress(StrobeError, ProcessLookupError):  # it was killed there
             self._keeper.continue_target()
 
     def advance(self, run: Run) -> Exit | None:

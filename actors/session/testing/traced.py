@@ -42,7 +42,8 @@ def holder(ask: RunTests) -> Launch:
 class TracedSteps:
     """Of one run."""
 
-    def __init__(self, target: Target, tracing: Tracing, follower: Follower) -> None:
+    def __init__(self, target: Target, tracing: Tracing, follower: Follower | None) -> None:
+        """`follower`: None after a takeover of a session that was being stopped."""
         self._target = target
         self._tracing = tracing
         self._follower = follower
@@ -64,9 +65,10 @@ class TracedSteps:
     async def bring_in(self, live: LiveStep) -> None:
         """It runs on when this returns, traced where that can be."""
         try:
-            self._target.pool.set_streams(*live.streams)
-            await self._look_ahead(live.pid)
-            await asyncio.to_thread(self._follower.take_in, live.pid)
+            if self._follower is not None:
+                self._target.pool.set_streams(*live.streams)
+                await self._look_ahead(live.pid)
+                await asyncio.to_thread(self._follower.take_in, live.pid)
         finally:
             await asyncio.to_thread(live.go)
 
@@ -90,6 +92,8 @@ class TracedSteps:
 
     def told(self, *, over: bool) -> list[str]:
         """About what was not traced."""
+        if self._follower is None:
+            return []
         hooks = [one["hooks"] for one in self._follower.shown() if "hooks" in one]
         patterns = self._target.journal.probes.patterns
         if over and patterns and not any(hooks):
