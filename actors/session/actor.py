@@ -66,7 +66,7 @@ class Session(MemoryAnswers, TestAnswers, Actor):
         if "supervisor" in reason:
             self.log.info("leaving the target to the next node", pid=self.target.life.pid, reason=reason)
         elif not self.target.life.over:
-            await self.ending.stop(kill=False)
+            await self.ending.stop(kill=self.tests is not None)  # what only holds a run open is nobody's
         if self.tracing is not None:
             self.tracing.arming.end()
             if self.tracing.follower is not None:

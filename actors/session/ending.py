@@ -35,6 +35,7 @@ class Ending:
         self.warn = warn
         self.before_end: Callable[..., Awaitable[None]] | None = None  # who else tells events has told the last of them when it returns
         self.deaths = Deaths(actor, target, warn)
+        self._left = False  # the stop that leaves the target running drains by itself, though it may end meanwhile
         self._lingering: dict[int, int] = {}  # children that live on, and when they began
 
     async def watch(self) -> None:
@@ -45,7 +46,7 @@ class Ending:
             if changes != seen:
                 seen = changes
                 status = self.target.keeper.status()
-                if status.state is TargetState.EXITED and not self.target.life.target_gone:
+                if status.state is TargetState.EXITED and not (self.target.life.target_gone or self._left):
                     await self._ended(status.wait_status if status.wait_known else None, status.exited_ns)
                 if status.ended:
                     await self._until_no_child_records()
@@ -53,7 +54,8 @@ class Ending:
             if self.target.keeper.lost() and not self.target.keeper.target_alive():
                 break
             await asyncio.sleep(WATCH_S)
-        await self.finish()
+        if not self._left:
+            await self.finish()
 
     async def _until_no_child_records(self) -> None:
         """Daemons record on when the target has ended and its output is closed, until they are gone, or the session is stopped."""
@@ -118,11 +120,13 @@ class Ending:
                 await asyncio.to_thread(self._kill)
                 alive = False
             elif alive:
+                self._left = True
                 await self._leave()
             target.took(StopAsked(alive=alive))
         if alive:
             await asyncio.to_thread(target.collector.finish)
-            await asyncio.to_thread(target.keeper.control.drain)
+            with suppress(StrobeError):  # it has ended with its target meanwhile
+                await asyncio.to_thread(target.keeper.control.drain)
             target.pool.give_back()
             self._drained_all()
         else:

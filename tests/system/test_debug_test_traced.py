@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -142,6 +143,17 @@ async def test_a_killed_session_process_goes_on(strobe: Strobe, tmp_path: Path) 
     assert content["sessionId"] == begun["testRunId"] and not processes_in(at.root)
     assert (await strobe.until_ended(begun["testRunId"]))["status"] == "exited"
     assert await calls(strobe, begun["testRunId"], "main")
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 0.9, 1.1])
+async def test_a_node_that_ends_just_after_a_run(wait_s: float, tmp_path: Path) -> None:
+    """At any moment of the session's own end; the harness finds what is left."""
+    require("g++")
+    at = bench(CATCH2, tmp_path, "suite")
+    async with strobe_mcp(tmp_path / "home") as strobe:
+        reply = await run(strobe, at.root, tracePatterns=["checked*"])
+        assert reply["status"] == "completed", reply
+        await asyncio.sleep(wait_s)
 
 
 async def test_what_matches_nothing_is_told(strobe: Strobe, tmp_path: Path) -> None:
