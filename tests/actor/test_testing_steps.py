@@ -6,9 +6,10 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any, cast
 
-from actors.session.testing.steps import LiveStep
-from strobe.adapters.adapter import Step
+from actors.session.testing.steps import LINE_BYTES_MAX, LiveStep
+from strobe.adapters.adapter import Exit, Run, Step, Stream
 from strobe.model.testing import StuckTest
 
 WAIT_S = 10.0
@@ -69,3 +70,44 @@ def test_a_tree_ends_though_its_keeper_is_gone(tmp_path: Path) -> None:
         time.sleep(0.01)
     live.close()
     until_gone(group)
+
+
+class Heard:
+    """What an adapter is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.events: list[dict[str, Any]] = []
+
+    def line(self, step: str, stream: Stream, text: str, at: float) -> None:
+        self.lines.append(text)
+
+    def event(self, step: str, event: dict[str, Any], at: float) -> None:
+        self.events.append(event)
+
+
+def advanced(live: LiveStep) -> Heard:
+    heard, exit_ = Heard(), None
+    deadline = time.monotonic() + WAIT_S
+    while exit_ is None:
+        exit_ = live.advance(cast("Run", heard))
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    assert exit_ == Exit(0)
+    live.close()
+    return heard
+
+
+def test_of_a_line_without_end_the_beginning_and_the_end_are_kept(tmp_path: Path) -> None:
+    script = "printf begin; head -c 30000000 /dev/zero | tr '\\0' x; printf 'panicked here'; echo; echo next"
+    live = LiveStep(Step("prints", ("/bin/sh", "-c", script), "/"), tmp_path / "process", dict(os.environ), time.monotonic_ns())
+    long, after = advanced(live).lines
+    assert long.startswith("beginx") and long.endswith("xpanicked here") and len(long) <= LINE_BYTES_MAX
+    assert after == "next"
+
+
+def test_events_that_are_torn_are_counted_and_the_others_heard(tmp_path: Path) -> None:
+    script = """printf '{"a": 1}\\n{"torn": \\n{"b": 2}\\n' >> "$STROBE_TEST_EVENTS" """
+    live = LiveStep(Step("reports", ("/bin/sh", "-c", script), "/", events=True), tmp_path / "process", dict(os.environ), time.monotonic_ns())
+    heard = advanced(live)
+    assert heard.events == [{"a": 1}, {"b": 2}] and live.unread == 1

@@ -41,6 +41,7 @@ class TestRun:
         self.watch = watch
         self._condemned: dict[LiveStep, asyncio.Task[None]] = {}  # steps at their limit, while it is looked at what they hang on
         self._tails: list[str] = []
+        self._unread = 0  # events of reporters
         self._running_ns: int | None = None  # since when tests run
         self.ending = False  # by request
         self.stuck: list[StuckTest] = []
@@ -134,6 +135,7 @@ class TestRun:
                 self.watch.ends(live.step.name)
                 self._tails = live.tail
                 self._tell_stuck(live.condemned_before)
+                self._unread += live.unread
                 reports = live.reports()
                 live.close()
                 self._waiting[:0] = self._run.ended(live.step.name, exit_, reports, self._now())
@@ -192,16 +194,18 @@ class TestRun:
 
     def _result(self) -> TestResult:
         book = self._run.book
+        stuck = [one.name for one in self.stuck]
+        stuck += [case.name for case in book.tests.values() if case.status is TestStatus.STUCK and case.name not in stuck]
         return TestResult(
             framework=self._framework,
             passed=book.count(TestStatus.PASSED),
             failed=book.count(TestStatus.FAILED) + book.count(TestStatus.LOST),
             skipped=book.count(TestStatus.SKIPPED),
-            stuck=len(self.stuck),
+            stuck=len(stuck),
             stuck_details=self.stuck,
             duration_ms=round(self._now(), 1),
             failures=list(book.failures())[:FAILURES_MAX],
-            stuck_tests=[one.name for one in self.stuck],
+            stuck_tests=stuck,
             errors=book.errors,
             no_tests=book.no_tests,
             crash=book.crash,
@@ -213,7 +217,7 @@ class TestRun:
         assert self.result is not None
         tests = [case.model_dump(by_alias=True, mode="json", exclude_none=True) for case in self._run.book.tests.values()]
         result = self.result.model_dump(by_alias=True, mode="json", exclude_none=True)
-        content = {"result": result, "tests": tests, "lastLines": self._tails, "error": self.error}
+        content = {"result": result, "tests": tests, "lastLines": self._tails, "error": self.error, "unreadEvents": self._unread}
         try:
             Path(self.result.details).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
         except FileNotFoundError:  # the run was deleted meanwhile

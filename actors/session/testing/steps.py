@@ -39,6 +39,7 @@ class LiveStep:
         self.step = step
         self.tail: list[str] = []
         self.killed = False
+        self.unread = 0  # events that were no JSON
         self._verdict = folder / VERDICT
         self.condemned_before = _known_stuck(self._verdict)  # by the session process before this one: its tests that were running at the limit
         self.changed_ns = time.monotonic_ns()  # when it last said anything
@@ -155,44 +156,51 @@ class LiveStep:
 
     def _split(self, number: int, data: bytes, at: float, *, last: bool) -> Iterator[tuple[Stream, str, float]]:
         *whole, rest = (self._parts[number] + data).split(b"\n")
-        if last or len(rest) > LINE_BYTES_MAX:
-            whole, rest = [*whole, *([rest] if rest else [])], b""
-        self._parts[number] = rest
+        if last and rest:
+            whole, rest = [*whole, rest], b""
+        self._parts[number] = _bounded(rest)
         for line in whole:
-            yield STREAMS[number], line[:LINE_BYTES_MAX].rstrip(b"\r").decode(errors="replace"), at
+            yield STREAMS[number], _bounded(line).rstrip(b"\r").decode(errors="replace"), at
 
     def _new_events(self) -> Iterator[tuple[dict[str, Any], float]]:
         try:
-            with self._events.open("rb") as stream:
-                stream.seek(self._events_to)
-                content = stream.read()
+            stream = self._events.open("rb")
         except FileNotFoundError:
             return
-        self._events_to += len(content)
-        *whole, self._event_part = (self._event_part + content).split(b"\n")
-        if whole:
-            self.changed_ns = time.monotonic_ns()
-        for line in whole:
-            try:
-                event = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                continue  # a reporter that was killed in the middle of a line, and the next one's after it
-            if isinstance(event, dict):
-                yield event, self._at(self.changed_ns)
+        with stream:
+            stream.seek(self._events_to)
+            while content := stream.read(READ_BYTES):
+                self._events_to += len(content)
+                *whole, self._event_part = (self._event_part + content).split(b"\n")
+                if whole:
+                    self.changed_ns = time.monotonic_ns()
+                for line in whole:
+                    try:
+                        event = orjson.loads(line)
+                    except orjson.JSONDecodeError:  # of a reporter that was killed in the middle of it
+                        self.unread += 1
+                        continue
+                    if isinstance(event, dict):
+                        yield event, self._at(self.changed_ns)
 
     def _new_report_lines(self) -> Iterator[str]:
         for name, (read_to, part) in list(self._followed.items()):
             with contextlib.suppress(OSError), Path(name).open("rb") as stream:
                 stream.seek(read_to)
-                content = stream.read(READ_BYTES)
-                if content:
+                while content := stream.read(READ_BYTES):
                     self.changed_ns = time.monotonic_ns()
                     *whole, rest = (part + content).split(b"\n")
-                    self._followed[name] = (read_to + len(content), rest[:LINE_BYTES_MAX])
-                    yield from (line[:LINE_BYTES_MAX].decode(errors="replace") for line in whole)
+                    read_to, part = self._followed[name] = (read_to + len(content), _bounded(rest))
+                    yield from (_bounded(line).decode(errors="replace") for line in whole)
 
     def _at(self, ns: int) -> float:
         return max(0.0, (ns - self._began_ns) / 1e6)
+
+
+def _bounded(line: bytes) -> bytes:
+    """Its beginning and its end, which tell most: a panic's message comes after what was printed on the same line."""
+    half = LINE_BYTES_MAX // 2
+    return line if len(line) <= LINE_BYTES_MAX else line[:half] + line[-half:]
 
 
 def _known_stuck(verdict: Path) -> list[StuckTest]:
