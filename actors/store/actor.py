@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from actors.store.catalog import LIVE, Catalog
+from actors.store.comparing import Comparing
 from actors.store.files import Files
 from actors.store.in_hand import InHand
 from actors.store.ingest import Ingest
@@ -63,7 +64,7 @@ SQL_THREADS: Final = 2
 ROOM_LEAST: Final = 8 << 20  # bytes free for a session to begin
 
 
-class Store(Upkeep, TestAnswers, Actor):
+class Store(Upkeep, TestAnswers, Comparing, Actor):
     role = "store"
 
     async def starting(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from strobe.render.budget import estimate_tokens, texts_tokens
+from strobe.render.divergence import comparison_lines
 from strobe.render.table import align
 from strobe.render.values import argument_list, count, duration, moment, place, plain, returned, watched
 from strobe.render.views import view_lines
@@ -19,6 +20,8 @@ def query_text(reply: Mapping[str, Any]) -> str:
     if "value" in reply:
         one = reply["value"]
         return "\n".join([f"{one['path']}: {one['type']} = {plain(one['value'], one['type'])}", *left_out_lines(reply), *reply.get("warnings", [])])
+    if "comparison" in reply:
+        return "\n".join([*comparison_lines(reply["events"], reply["comparison"]), *left_out_lines(reply), *reply.get("warnings", [])])
     lines = sql_lines(reply) if "columns" in reply else lines_of(reply["events"])
     return "\n".join([*lines, *_crash_lines(reply), *_footer(reply)])
 

@@ -62,7 +62,7 @@ def test_every_notice_is_heard() -> None:
     assert {named(message) for message in NOTICES.values()} - heard == FOR_OUTSIDE
 
 
-SECOND_FILES = {"upkeep": "store", "test_runs": "store", "testing": "session"}  # messages of one actor in several files, by noun
+SECOND_FILES = {"compare": "store", "upkeep": "store", "test_runs": "store", "testing": "session"}  # messages of one actor in several files, by noun
 
 
 @pytest.mark.parametrize("type_name", sorted(ASKS))

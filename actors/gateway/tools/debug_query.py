@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from actors.gateway.shown_values import ELEMENTS, VALUE_ROOM, function_names, named, part_of, share_of, shortened, with_names, with_thrown_types
 from actors.gateway.tool import Arguments, Call, Result, Tool
+from actors.gateway.tools.divergence import compare
 from strobe.errors import Code, StrobeError
-from strobe.model.query import Query, ReturnFilter
+from strobe.model.query import FileFilter, Query, ReturnFilter, ThreadNameFilter
 from strobe.protocol import store
 from strobe.render.budget import json_tokens, reply_tokens
 from strobe.render.events import line_tokens, query_text
@@ -28,6 +29,11 @@ class QueryArguments(Query, Arguments):
     session_id: str
     return_value: Annotated[ReturnFilter | None, WithJsonSchema({"type": "object", "description": "as argument"})] = None
     time_from: int | str | None = Field(default=None, description="or -5s")
+    time_to: Annotated[int | str | None, WithJsonSchema({})] = None
+    source_file: Annotated[FileFilter | None, WithJsonSchema({"type": "object", "description": "equals|contains"})] = None
+    thread_name: Annotated[ThreadNameFilter | None, WithJsonSchema({"type": "object", "description": "contains"})] = None
+    view: Literal["events", "callTree", "hotspots", "summary", "divergence"] = "events"  # type: ignore[assignment]  # the last one is not of one session
+    against: str | None = Field(default=None, description="sessionId; divergence")
     event_id: str | None = None
     path: str | None = Field(default=None, description="order.items[20..40]")
     sql: str | None = None
@@ -43,12 +49,17 @@ class QueryResult(Result):
     pids: list[Any] | None = None
     events_dropped: dict[str, int] | None = None
     crash: dict[str, Any] | None = None
+    comparison: dict[str, Any] | None = None
     value: Any = None
     columns: list[Any] | None = None
     rows: list[Any] | None = None
 
 
 async def run(arguments: QueryArguments, call: Call) -> Result:
+    if arguments.view == "divergence" or arguments.against is not None:
+        _check_filters(arguments)
+        found = await compare(arguments.model_fields_set, arguments, call)
+        return QueryResult(events=found.rows, total_count=found.total, has_more=found.total > len(found.rows), comparison=found.summary, warnings=found.notes)
     if arguments.sql is not None:
         return await _sql(arguments, call)
     if arguments.event_id is not None or arguments.path is not None:
