@@ -16,14 +16,14 @@ HOMES = {
     "zmq": ("strobe.runtime", "strobe.cli.gateway_link"),  # the second is the shim
     "frida": ("actors.spawner",),
     "duckdb": ("actors.store",),
-    "pyarrow": ("actors.store",),
-    "mcp": ("actors.gateway", "strobe.cli.demo", "strobe.demo"),  # the demo is an MCP client
+    "pyarrow": ("actors.store", "strobe.evidence.traces"),
+    "mcp": ("actors.gateway", "strobe.cli.demo", "strobe.demo", "strobe.ci.link"),  # demo and strobe-ci are MCP clients
     "mcp_types": ("actors.gateway",),
     "anyio": ("actors.gateway",),
     "elftools": ("actors.indexer",),
     "symbolic": ("actors.indexer",),
     "psutil": ("actors.session", "actors.stuck_detector"),
-    "typer": ("strobe.cli", "strobe.ctl"),
+    "typer": ("strobe.cli", "strobe.ctl", "strobe.ci"),
 }
 # Decide and describe; never touch the machine.
 PURE = ("strobe.render", "strobe.model", "strobe.protocol", "strobe.expression", "strobe.redaction", "strobe.adapters")

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct item { int id; double price; const char *label; struct item *next; };
@@ -13,7 +14,7 @@ static const char *how = "same";
 static int turns = 40;
 static volatile int logged; /* functions of a few bytes cannot be hooked */
 
-static int is(const char *name) { return strcmp(how, name) == 0; }
+static int is(const char *name) { return strstr(how, name) != NULL; } /* several may be asked for */
 
 __attribute__((noipa)) int price_of(const struct item *item) { return (int)item->price; }
 
@@ -24,6 +25,8 @@ __attribute__((noipa)) void log_sum(int turn, int sum) { logged = logged * 31 + 
 __attribute__((noipa)) uintptr_t keep(void *at, pid_t pid, pthread_t who) { logged += pid * (int)who; return (uintptr_t)at; }
 
 __attribute__((noipa)) int rate(const char *currency, double factor) { return is("returns") && strcmp(currency, "EUR") == 0 ? 7 : (int)(factor * 2); }
+
+__attribute__((noipa)) void tick(long time) { logged += (int)time; }
 
 __attribute__((noipa)) int turn(int number, struct item *first) {
     int sum = 0;
@@ -56,6 +59,9 @@ static void *worker(void *arg) {
 int main(int argc, char **argv) {
     if (argc > 1) how = argv[1];
     if (argc > 2) turns = atoi(argv[2]);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (is("noise")) tick(now.tv_nsec);
     pthread_t thread;
     pthread_create(&thread, NULL, worker, NULL);
     keep(&thread, getpid(), thread);

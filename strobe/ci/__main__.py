@@ -1,0 +1,3 @@
+from strobe.ci import main
+
+main()
