@@ -14,7 +14,7 @@ from strobe.errors import Code, StrobeError
 from strobe.protocol.compare import CompareReply, CompareSessions
 from strobe.runtime import Actor, Context, handles
 
-COMPARE_S: Final = 9.0
+COMPARE_S: Final = 11.5
 REPORT_S: Final = 1.5  # of an ask's time, for what was found
 
 

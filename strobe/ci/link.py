@@ -8,11 +8,13 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import TextContent
 
+from strobe import paths
 from strobe.client import Client as NodeClient
 from strobe.errors import Code, StrobeError
 from strobe.protocol.supervisor import Shutdown, Status, StatusReply
@@ -24,6 +26,7 @@ NODE_S: Final = 10.0
 NODE_END_S: Final = 60.0
 LEAVING_S: Final = 3.0  # that our own client takes to be gone
 LOOK_S: Final = 0.05
+NODE_COMMAND: Final = b"strobe.cli\0node\0--foreground"  # supervisor/start.py
 
 
 class Link:
@@ -63,22 +66,48 @@ async def linked(cwd: str, redactor: Redactor | None) -> AsyncIterator[Link]:
 
 
 async def _end_node() -> None:
-    """In order, and until it is gone: a CI job's machine is as it was."""
+    """In order, and until it is gone: a CI job's machine is as it was. Where a node died, others may be starting at this moment."""
     until = time.monotonic() + NODE_END_S
     try:
-        ensure_node()  # one that died may be starting again at this moment: the shim saw to it
+        while node_pid() is not None or _starts():
+            if time.monotonic() > until:
+                raise StrobeError(Code.TIMEOUT, f"it has not ended within {NODE_END_S:g} s.", "`strobe-ctl stop --force`.")
+            pid = node_pid()
+            if pid is not None and not await _shut_down():
+                return
+            while pid is not None and node_pid() == pid and time.monotonic() < until:
+                await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(LOOK_S)
+    except StrobeError as error:
+        print(f"strobe-ci: the node that it started was left running: {error.what}", file=sys.stderr)
+
+
+async def _shut_down() -> bool:
+    """False: others use it."""
+    until = time.monotonic() + LEAVING_S
+    try:
         async with NodeClient() as node:
             while True:
                 status: StatusReply = await node.ask("supervisor", Status(), deadline_s=NODE_S)
                 if status.clients == 0:
-                    break
-                if time.monotonic() > until - NODE_END_S + LEAVING_S:
-                    return  # others use it now
+                    await node.ask("supervisor", Shutdown(reason="strobe-ci is done"), deadline_s=NODE_S)
+                    return True
+                if time.monotonic() > until:
+                    return False
                 await asyncio.sleep(LOOK_S)
-            await node.ask("supervisor", Shutdown(reason="strobe-ci is done"), deadline_s=NODE_S)
-        while node_pid() is not None:
-            if time.monotonic() > until:
-                raise StrobeError(Code.TIMEOUT, f"it has not ended within {NODE_END_S:g} s.", "`strobe-ctl stop --force`.")
-            await asyncio.sleep(LOOK_S)
     except StrobeError as error:
-        print(f"strobe-ci: the node that it started was left running: {error.what}", file=sys.stderr)
+        if error.code is not Code.ACTOR_UNAVAILABLE and node_pid() is not None:  # else it has gone, or is not there yet
+            raise
+        return True
+
+
+def _starts() -> bool:
+    """Some process of ours is on its way to be the node of this home."""
+    ours = f"STROBE_HOME={paths.home()}".encode()
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdigit() and NODE_COMMAND in (folder / "cmdline").read_bytes() and ours in (folder / "environ").read_bytes().split(b"\0"):
+                return True
+        except OSError:  # it has gone, or is somebody else's
+            continue
+    return False

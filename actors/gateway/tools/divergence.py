@@ -15,7 +15,7 @@ from strobe.render.budget import json_tokens
 from strobe.render.divergence import divergence_lines
 from strobe.render.shorten import shorten
 
-COMPARE_S: Final = 12.0
+COMPARE_S: Final = 13.0
 ROWS: Final = 5
 _FILTERS: Final = frozenset(("session_id", "against", "view", "function", "source_file", "thread_name", "limit", "max_tokens"))
 _ROOM: Final = 120  # tokens of a reply besides its rows

@@ -19,8 +19,8 @@ from actors.store.strings import UNREADABLE_ID
 
 Ints = NDArray[np.int64]
 Marks = NDArray[np.uint64]
-EVENTS_A_PART: Final = 32_768
-NUMBERS_A_PART: Final = 16 * EVENTS_A_PART  # a part has no more events than numbers
+EVENTS_A_PART: Final = 131_072
+NUMBERS_A_PART: Final = 8 * EVENTS_A_PART  # a part has no more events than numbers
 ADDRESS_LOW: Final = 0x5500_0000_0000  # where programs, libraries, heaps and stacks of x86-64 are put at random
 ADDRESS_HIGH: Final = 0x7FFF_FFFF_FFFF
 ADDRESS_IN_TEXT: Final = "0x[0-9a-f]{6,}"
