@@ -54,7 +54,9 @@ async def compare(given: Collection[str], asked: Asked, call: Call) -> Compariso
     reply = await call.ask("store", ask, CompareReply, deadline_s=COMPARE_S)
     rows, cut = await _shown(reply, asked.max_tokens, call)
     fitting = _fitting(rows, asked.max_tokens)
-    return Comparison(rows[:fitting], reply.total, {"verdict": reply.verdict, **reply.compared}, [*reply.notes, *([cut] if cut else [])])
+    more = [f"{reply.total - fitting:,} more threads differ: raise limit and maxTokens."] if reply.total > fitting else []
+    notes = [*reply.notes, *more, *([cut] if cut else [])]
+    return Comparison(rows[:fitting], reply.total, {"verdict": reply.verdict, **reply.compared}, notes)
 
 
 def _check(given: Collection[str], asked: Asked) -> None:
