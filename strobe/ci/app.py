@@ -39,7 +39,7 @@ def run(
 ) -> None:
     """Run a project's tests without a model, report them, and trace what fails.
 
-    Exit status: 0 all passed, 1 failures, 2 stuck, 3 could not run.
+    Exit status: 0 all passed, 1 failures, 2 stuck, 3 could not run; 130 interrupted.
     """
     if level is not None and level not in LEVELS:
         _fail(f"--level is {level!r}. It takes {', '.join(LEVELS)}.")

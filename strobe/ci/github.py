@@ -39,7 +39,15 @@ def error_commands(outcome: Outcome, project: Path, workspace: Path) -> list[str
         named = ",".join(f"{name}={escaped_property(value)}" for name, value in properties.items() if value)
         message = visible(failure.message if failure else case.status.value)[:MESSAGE_MAX]
         found.append(f"::error {named}::{escaped_data(message)}")
+    if not found and (told := _not_run(outcome)) is not None:
+        found.append(f"::error title=strobe-ci::{escaped_data(visible(told)[:MESSAGE_MAX])}")
     return found
+
+
+def _not_run(outcome: Outcome) -> str | None:
+    """Why a run counts as none although no test of it failed."""
+    told = [outcome.error, outcome.hint, *(outcome.result.errors if outcome.result else [])]
+    return next((text for text in told if text), None)
 
 
 def _from_root(file: str | None, project: Path, workspace: Path) -> str | None:

@@ -153,7 +153,8 @@ def _report(job: Job, outcome: Outcome, gathered: Gathered) -> None:
         job.say(f"Evidence: {options.evidence}{secrets}; its manifest's SHA-256 is {digest}.")
     if job.on_github:
         workspace = Path(os.environ.get("GITHUB_WORKSPACE", str(options.project))).resolve()
-        print(*github.error_commands(outcome, options.project, workspace), sep="\n", flush=True)
+        for line in github.error_commands(outcome, options.project, workspace):
+            print(line, flush=True)
     if (file := os.environ.get("GITHUB_STEP_SUMMARY")) is not None:
         github.append_summary(Path(file), github.summary(outcome, _closer(job.reruns, job.flaky)))
 

@@ -32,7 +32,7 @@ def outcome_lines(outcome: Outcome) -> list[str]:
         how = result.crash.signal or f"exit status {result.crash.exit_code}"
         lines.append(f"CRASH {result.crash.command} ended by {how}")
     lines += [f"Could not run: {text}" for text in result.errors]
-    if outcome.error or result.errors or (result.crash and not cases):
+    if (outcome.error or (result.crash and not cases)) and not result.errors:
         lines += [f"  | {line}" for line in outcome.last_lines[-TAIL_LINES:]]
     lines += [outcome.error] if outcome.error else []
     lines += [outcome.hint] if outcome.hint else []

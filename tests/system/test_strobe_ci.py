@@ -125,7 +125,7 @@ def test_a_stuck_test(tmp_path: Path, home: Path) -> None:
 def test_what_cannot_be_run(tmp_path: Path, home: Path, text: str, options: tuple[str, ...], word: str) -> None:
     root = project(tmp_path, text)
     done = run("strobe.ci", home, root, "--no-trace", *options)
-    assert done.returncode == 3 or (word == "SyntaxError" and done.returncode == 1), done
+    assert done.returncode == 3, done
     assert word in done.stdout + done.stderr and "Traceback (most recent call last)" not in done.stderr
     nothing_is_left(home, root)
 

@@ -96,6 +96,12 @@ def test_a_summary_keeps_its_form() -> None:
     assert len(github.summary(many, []).encode()) < 1 << 20 and len(github.error_commands(many, Path("/p"), Path("/p"))) == 10
 
 
+def test_a_run_that_was_none_is_annotated() -> None:
+    for one in (outcome([], error="It was\nended."), outcome([case(TestStatus.PASSED)], result={"errors": ["It was\nended."]})):
+        assert github.error_commands(one, Path("/p"), Path("/p")) == ["::error title=strobe-ci::It was%0Aended."]
+    assert github.error_commands(outcome([case(TestStatus.PASSED)]), Path("/p"), Path("/p")) == []
+
+
 def test_a_file_outside_the_workspace_stays_as_it_is() -> None:
     [line] = github.error_commands(outcome([case(TestStatus.FAILED)]), Path("/elsewhere"), Path("/work"))
     assert line.startswith("::error file=a.py,line=3")
