@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from actors.gateway.tools.debug_test import TestArguments
 from tests.harness.strobe_ci import run
 from tests.harness.targets import program
 
-pytestmark = pytest.mark.skipif("trace_patterns" not in TestArguments.model_fields, reason="this node does not trace test runs")
 TRACE = ("turn", "price_of", "rate", "worker", "tick")
 SUITE = """
 import subprocess

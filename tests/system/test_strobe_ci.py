@@ -130,11 +130,10 @@ def test_what_cannot_be_run(tmp_path: Path, home: Path, text: str, options: tupl
     nothing_is_left(home, root)
 
 
-def test_tracing_that_a_node_refuses_fails_nothing(tmp_path: Path, home: Path) -> None:
-    """Or it is traced: then the rerun says what came of it."""
+def test_failures_are_run_again(tmp_path: Path, home: Path) -> None:
     done = run("strobe.ci", home, project(tmp_path, FAILS))
     assert done.returncode == 1, done
-    assert "not run again traced" in done.stdout or "fails again" in done.stdout or "could not be run again" in done.stdout
+    assert "test_sums.py::test_bad: fails again" in done.stdout, done
 
 
 def test_repeats_tell_flaky_tests(tmp_path: Path, home: Path) -> None:
