@@ -75,7 +75,7 @@ def test_asks_go_down_only_so_nobody_can_wait_in_a_circle() -> None:
 @pytest.mark.parametrize(
     ("sender", "to"),
     [
-        ("gateway", "session:x"), ("session:x", "spawner:x"), ("session:x", "indexer"), ("stuck_detector", "session:x"), ("gateway", "supervisor"),
+        ("gateway", "session:x"), ("session:x", "spawner:x"), ("session:x", "indexer"), ("session:x", "stuck_detector"), ("gateway", "supervisor"),
         ("ctl:1-2", "store"),
     ],
 )  # fmt: skip
