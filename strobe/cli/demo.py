@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -18,6 +19,7 @@ from typing import Any, Final
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import TextContent
 
+from strobe import paths
 from strobe.client import Client as NodeClient
 from strobe.demo import screen
 from strobe.demo.machine import Missing, build_ledger, tracing_missing
@@ -52,6 +54,7 @@ def _own_home() -> Iterator[Path]:
         try:
             yield Path(folder)
         finally:
+            shutil.rmtree(paths.run_folder(), ignore_errors=True)  # outside of a home whose path is too long for sockets
             os.environ.pop("STROBE_HOME")
             if before is not None:
                 os.environ["STROBE_HOME"] = before
