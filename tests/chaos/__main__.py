@@ -74,9 +74,12 @@ class Load:
             except MCPError as error:
                 assert error.code == -32000, error
             self.launches_failed += 1
-            for one in (await patient(self._strobe, "debug_session", action="list"))["sessions"]:
-                if one["status"] == "running" and one["binaryPath"] == str(program):
+            mine = [one for one in (await patient(self._strobe, "debug_session", action="list"))["sessions"] if one["binaryPath"] == str(program)]
+            for one in mine:
+                if one["status"] == "running":
                     await self._end(one["sessionId"])
+            print(f"{self._name}: what there was of it: {[(one['sessionId'], one['status'], one.get('pid')) for one in mine]}", file=sys.stderr)
+            await asyncio.sleep(0.2)
 
     async def _end(self, session: str) -> None:
         """It may be gone: by a failed launch that has undone it meanwhile, or by a stop whose answer died with the gateway."""
@@ -85,6 +88,7 @@ class Load:
         except AssertionError as refused:
             if "SESSION_NOT_FOUND" not in str(refused):
                 raise
+            print(f"{self._name}: {refused}", file=sys.stderr)
 
 
 async def chaos(home: Path, rounds: int, seed: int, clients: int) -> tuple[list[Recovery], list[Load]]:

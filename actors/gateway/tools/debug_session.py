@@ -19,7 +19,7 @@ from strobe.protocol import session, store, supervisor
 from strobe.render.session import session_text
 
 _DESCRIPTION: Final = "See how a session is doing (status), list all sessions, stop one (the program runs on unless kill), or delete a kept one."
-_GONE: Final = (Code.ACTOR_UNAVAILABLE, Code.TIMEOUT)
+_GONE: Final = (Code.ACTOR_UNAVAILABLE, Code.TIMEOUT, Code.SESSION_NOT_FOUND)  # the last: its launch was cut off before it had a target
 
 
 class SessionArguments(Arguments):
@@ -140,7 +140,7 @@ async def _live_status(record: SessionRecord, call: Call) -> session.StatusReply
         if error.code not in _GONE and is_live(record):
             raise
         if is_live(record):  # else it has done its work: only where children of the target live on it is still there
-            call.warnings.append(f"The session's process did not answer ({error.code}); this is what the catalog knows.")
+            call.warnings.append(f"This is what the catalog knows: {error.what}")
         return None
 
 
@@ -181,7 +181,7 @@ async def _stop_target(record: SessionRecord, kill: bool, call: Call) -> session
         if error.code not in _GONE and is_live(record):
             raise
         if is_live(record):  # else it has done its work: only where children of the target live on it is still there
-            call.warnings.append(f"The session's process did not answer ({error.code}); the session was ended without it.")
+            call.warnings.append(f"The session was ended without its process: {error.what}")
         return None
 
 
