@@ -92,7 +92,8 @@ class Nursery:
         process.gone.set()
         if process.role.scratch:
             await asyncio.to_thread(sweep, paths.scratch_folder(process.identity))
-        process.fell = status not in (None, 0, -signal.SIGKILL, -signal.SIGTERM)
+        # faulthandler reads the frames of threads that run on meanwhile: a dump can be what it died of
+        process.fell = status not in (None, 0, -signal.SIGKILL, -signal.SIGTERM) and not process.dumped
         await self._owner.process_died(process, how, by_itself=process.fell)
         process.pid = None
         reap_strays({p.pid for p in self._table if p.child is not None})

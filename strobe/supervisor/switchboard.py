@@ -87,9 +87,8 @@ class Switchboard:
 
     def blame(self, process: Process) -> None:
         """The process crashed of itself: an ask that was in its hands twice at such an end is not given to it again."""
-        for entry in self._in_flight.values():
-            if entry.target == process.identity:
-                self._deadly[_digest(entry.ask)] += 1
+        for digest in {_digest(entry.ask) for entry in self._in_flight.values() if entry.target == process.identity}:  # several may ask the same: one death
+            self._deadly[digest] += 1
 
     async def gave_up(self, process: Process) -> None:
         """No restart any more: answers what is held."""

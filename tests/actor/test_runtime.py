@@ -142,6 +142,23 @@ def test_ask_that_kills_twice_is_not_tried_a_third_time(tmp_path: Path) -> None:
     run(check())
 
 
+def test_one_death_with_the_same_ask_of_three_in_hand_is_one(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with echo_node(tmp_path) as client:
+            waiting = [asyncio.create_task(fails(client, Echo(text="same", wait_s=30), deadline_s=30)) for _ in range(3)]
+            await until(lambda: in_hand(client))
+            os.kill((await actor(client, "store")).pid or 0, signal.SIGSEGV)
+            await asyncio.gather(*waiting)
+            assert (await client.ask("store", Echo(text="up"), deadline_s=20)).text == "up"
+            error = await fails(client, Echo(text="same", wait_s=30), deadline_s=0.5)
+            assert error.code is Code.TIMEOUT, "it was given to the store again"
+
+    async def in_hand(client: Client) -> bool:
+        return (await look(client)).running == 3
+
+    run(check())
+
+
 def test_killed_from_outside_with_asks_in_hand(shared: Path) -> None:
     async def check() -> None:
         async with Client() as client:
