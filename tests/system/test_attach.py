@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
+from strobe import paths
 from strobe.supervisor.start import node_pid
 from tests.harness.code_bytes import functions_changed
 from tests.harness.foreign import Foreign, foreign
 from tests.harness.mcp import Strobe, ToolError, strobe_mcp
-from tests.harness.node import processes_of
+from tests.harness.node import environment, processes_of
 from tests.harness.targets import TARGETS, program, require
 
 pytestmark = pytest.mark.anyio
@@ -389,3 +390,5 @@ def kill_node(home: Path) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    with environment(home, None, {}):  # the next node of this home would do it, and there will be none
+        shutil.rmtree(paths.scratch_folder())
